@@ -6,7 +6,7 @@
 use flatout_measure::record::{Chart, Outcome};
 
 use super::axis::Axis;
-use super::plot::Point;
+use super::plot::{self, Point};
 use crate::page::race::{Entry, Race, Test, Workload};
 use crate::page::tuned;
 use crate::{label, order, quantity::Scale};
@@ -164,12 +164,11 @@ impl Bars {
         self.groups.iter().flat_map(|group| &group.bars)
     }
 
-    /// The axis of the figures and their intervals, from zero, in the shown unit: a bar is as long as
-    /// its figure is large.
+    /// The axis of the figures and of what has room of their intervals, from zero, in the shown unit: a bar
+    /// is as long as its figure is large.
     pub fn axis(&self) -> Option<Axis> {
-        let ends = self.bars().filter_map(|bar| bar.point.interval).flatten();
-        let all = self.bars().map(|bar| bar.point.y).chain(ends);
-        Axis::from_zero(all.map(|base| base / self.scale.divisor))
+        let points: Vec<Point> = self.bars().map(|bar| bar.point).collect();
+        Axis::from_zero(plot::figures_and_ends(&points).map(|base| base / self.scale.divisor))
     }
 }
 
@@ -209,6 +208,17 @@ mod tests {
         assert_eq!(names(0), ["getppid", "read", "lseek"], "they would be nothing beside a fork");
         assert_eq!(names(1), ["pipe-ping-pong", "fork-exit"]);
         assert_eq!((bars[0].scale.unit.as_str(), bars[1].scale.unit.as_str()), ("ns", "µs"));
+    }
+
+    #[test]
+    fn an_interval_many_times_as_long_as_all_bars_leaves_these_their_length() {
+        let mut rows =
+            rows(&[("syscall/getppid", json!({}), 70.0), ("syscall/read", json!({}), 100.0)]);
+        let high = |rows: &[Outcome]| bars_of(&[], rows)[0].axis().unwrap().high;
+        rows[0].ci95 = Some([60.0, 140.0]);
+        assert_eq!(high(&rows), 150.0, "it has room");
+        rows[0].ci95 = Some([-9e9, 9e9]);
+        assert_eq!(high(&rows), 200.0);
     }
 
     #[test]

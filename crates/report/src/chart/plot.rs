@@ -98,6 +98,8 @@ pub struct PlotLine {
 const UNJOINED: [(&str, &str); 1] = [("memory/roofline", "STREAM measured")];
 /// Pictures that are read on a logarithmic axis, whatever their range.
 const LOGARITHMIC: [&str; 2] = ["memory/roofline", "memory/latency"];
+/// A picture goes on to so many times its largest figure for the sake of an interval.
+const MOST_BEYOND: f64 = 2.0;
 /// From this ratio of the largest to the smallest figure on, both spacings are worth a look.
 const TELLING_RATIO: f64 = 3.0;
 /// The unit of x in a picture of percentiles: −log₁₀ of the share that is above.
@@ -113,6 +115,15 @@ impl PlotLine {
     pub fn is_joined(&self) -> bool {
         !self.is_unjoined && self.points().count() >= LEAST_POINTS
     }
+}
+
+/// Figures, and the ends of their intervals as far as a picture follows them: an interval that goes on to
+/// many times all figures would press these flat.
+pub(crate) fn figures_and_ends(points: &[Point]) -> impl Iterator<Item = f64> {
+    let figures = points.iter().map(|point| point.y);
+    let [least, most] = [f64::min, f64::max].map(|of| MOST_BEYOND * figures.clone().fold(0.0, of));
+    let ends = points.iter().filter_map(|point| point.interval).flatten();
+    figures.chain(ends.map(move |end| end.clamp(least, most)))
 }
 
 /// One point; base units.
@@ -240,8 +251,8 @@ impl Plot {
     pub(crate) fn y_axis_with_intervals(&self) -> Option<Axis> {
         let spacing = self.y_axis()?.spacing;
         let levels = self.levels.iter().map(|level| level.y);
-        let ends = self.points().filter_map(|point| point.interval).flatten();
-        let all = self.points().map(|point| point.y).chain(levels).chain(ends);
+        let points: Vec<Point> = self.points().copied().collect();
+        let all = figures_and_ends(&points).chain(levels);
         let all = all.map(|y| y / self.scale.divisor);
         match spacing {
             // The end of an interval that is not above zero has no place on this axis.

@@ -45,7 +45,9 @@ fn bar_row(bars: &Bars, bar: &Bar, axis: &Axis) -> String {
     let scale = &bars.scale;
     let interval = bar.point.interval.map_or_else(String::new, |[low, high]| {
         let (from, width) = (at(low), (at(high) - at(low)).max(0.3));
-        format!("<span class=\"ci\" style=\"left:{from:.1}%;width:{width:.1}%\"></span>")
+        // One that goes on beyond the picture ends in an arrow.
+        let beyond = if high / scale.divisor > axis.high { " beyond" } else { "" };
+        format!("<span class=\"ci{beyond}\" style=\"left:{from:.1}%;width:{width:.1}%\"></span>")
     });
     let told = format!("{}: {}", bar.name, bar.point.told(scale));
     let word = label::word(bar.point.status, bar.point.interval);

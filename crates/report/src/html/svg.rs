@@ -217,12 +217,17 @@ impl<'a> Frame<'a> {
                 let path = path(edge(1).chain(back.into_iter().rev()));
                 line!(out, "<path class=\"interval-band\" d=\"{path}Z\"/>");
             }
-            for ((x, low), (_, high)) in edge(0).zip(edge(1)) {
+            let is_beyond = |[_, high]: [f64; 2]| high / self.plot.scale.divisor > self.y.high;
+            let beyond = piece.iter().filter_map(|point| point.interval.map(is_beyond));
+            for (((x, low), (_, high)), is_beyond) in edge(0).zip(edge(1)).zip(beyond) {
                 let (left, right) = (x - 3.0, x + 3.0);
-                let _ = write!(
-                    whiskers,
-                    "M{x:.1} {low:.1}V{high:.1}M{left:.1} {low:.1}H{right:.1}M{left:.1} {high:.1}H{right:.1}"
-                );
+                let _ =
+                    write!(whiskers, "M{x:.1} {low:.1}V{high:.1}M{left:.1} {low:.1}H{right:.1}");
+                // One that goes on beyond the picture ends in an arrow.
+                let _ = match is_beyond {
+                    true => write!(whiskers, "M{x:.1} {high:.1}m-4 6l4 -6l4 6"),
+                    false => write!(whiskers, "M{left:.1} {high:.1}H{right:.1}"),
+                };
             }
         }
         if !whiskers.is_empty() {
