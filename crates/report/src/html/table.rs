@@ -40,7 +40,7 @@ impl Writer {
         }
         self.line("</thead>\n<tbody>");
         for row in table.rows.iter().take(self.detail.rows) {
-            let cells = row_cells(table, row, columns.len());
+            let cells = row_cells(table, row, columns.len(), self.detail.notes);
             self.line(&format!("<tr{}>{cells}</tr>", class(row.tone)));
         }
         self.line("</tbody>\n</table></div>");
@@ -52,7 +52,7 @@ fn column_class(column: &Column) -> &'static str {
 }
 
 /// The cells of a row; one that is shorter than the table ends in a cell that takes all the rest.
-fn row_cells(table: &Table, row: &Row, columns: usize) -> String {
+fn row_cells(table: &Table, row: &Row, columns: usize, notes: usize) -> String {
     let is_full = row.cells.len() == table.columns.len();
     if !is_full && row.cells.len() == 1 {
         let text = escaped(&row.cells[0].text);
@@ -69,7 +69,7 @@ fn row_cells(table: &Table, row: &Row, columns: usize) -> String {
         if used == 0 {
             out.push_str(&row_head(row, column, cell, parameters.map(|(_, cell)| cell)));
         } else if is_last && !is_full {
-            let (span, content) = (columns - used, content(table, column, cell));
+            let (span, content) = (columns - used, content(table, column, cell, notes));
             out.push_str(&format!("<td colspan=\"{span}\" class=\"reason\">{content}</td>"));
         } else {
             let mut title = match column.known.detail {
@@ -81,7 +81,7 @@ fn row_cells(table: &Table, row: &Row, columns: usize) -> String {
             if CARDS.contains(&table.name) && !matches!(cell.text.as_str(), "" | "–") {
                 title.push_str(&format!(" data-h=\"{}\"", escaped(&column.heads.join(" "))));
             }
-            let content = content(table, column, cell);
+            let content = content(table, column, cell, notes);
             let kind = match cell.picture {
                 Some(Picture::Shade(shade)) => format!(" class=\"number shade-{shade}\""),
                 _ => column_class(column).to_owned(),
@@ -110,7 +110,7 @@ fn row_head(row: &Row, column: &Column, name: &Cell, parameters: Option<&Cell>) 
     format!("<th scope=\"row\"{}>{head}</th>", column_class(column))
 }
 
-fn content(table: &Table, column: &Column, cell: &Cell) -> String {
+fn content(table: &Table, column: &Column, cell: &Cell, notes: usize) -> String {
     let text = escaped(&cell.text);
     let is_bold =
         table.unit.is_empty() && matches!(cell.tone, Tone::Strong | Tone::Good | Tone::Bad);
@@ -123,7 +123,11 @@ fn content(table: &Table, column: &Column, cell: &Cell) -> String {
         }
         _ => text,
     };
-    let link = |number: &usize| format!("<a href=\"#note-{number}\">{number}</a>");
+    let link = |&number: &usize| match number <= notes {
+        true => format!("<a href=\"#note-{number}\">{number}</a>"),
+        // Of a page that is too long the last notes are left out, which is said there.
+        false => format!("<a href=\"#left-out\">{number}</a>"),
+    };
     let links: Vec<String> = cell.marks.iter().map(link).collect();
     if !links.is_empty() {
         out.push_str(&format!("<sup class=\"notes\">{}</sup>", links.join(" ")));

@@ -36,6 +36,21 @@ fn a_thousand_rows_keep_their_record() {
 }
 
 #[test]
+fn every_link_within_a_long_page_leads_somewhere() {
+    let mut record = sample::long(1000, 0, 8);
+    for (at, row) in record.results.iter_mut().enumerate() {
+        row.warn(&format!("code_{at}"), "a sentence of its own");
+    }
+    let page = page_within_bounds(&record);
+    assert!(said(&page).expect("something is missing").contains("notes beyond the first"));
+    let targets = page.split("href=\"#").skip(1).filter_map(|rest| rest.split('"').next());
+    let dead: Vec<&str> =
+        targets.filter(|target| !page.contains(&format!("id=\"{target}\""))).collect();
+    assert!(dead.is_empty(), "{dead:?}");
+    assert!(page.contains("href=\"#left-out\""));
+}
+
+#[test]
 fn curves_go_before_the_record_does() {
     let record = sample::long(100, 400, 8);
     let page = page_within_bounds(&record);
