@@ -13,7 +13,7 @@ use super::copying;
 use super::group::Group;
 use crate::choice::Wishes;
 use crate::read::Job;
-use crate::{CacheStart, Clearing, Error, WriteLimit, file_trial, workers, write};
+use crate::{CacheStart, Clearing, Error, WriteLimit, file_trial, limits, workers, write};
 
 /// The setting as a case for the sampler.
 ///
@@ -29,6 +29,7 @@ pub(super) fn case<'a>(
     Case {
         row: group.row(&tuning),
         trial: Box::new(move |seed| {
+            limits::check_trial(&tuning)?;
             limit.take(group.written_bytes())?;
             let sample = match group.work {
                 Work::Read => read(group, &tuning, options),

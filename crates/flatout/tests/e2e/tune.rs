@@ -13,6 +13,7 @@ use crate::filesystem::{Kind, Mounted, needs_storage};
 use crate::interruption::catches_interrupt;
 use crate::schema::assert_valid;
 use crate::skip::needs;
+use crate::throttle::Throttle;
 
 mod entry;
 
@@ -357,4 +358,20 @@ fn a_place_in_memory_is_never_cold_nor_durable() {
     let rows = document["results"].as_array().unwrap();
     assert!(rows.iter().all(|row| row["parameters"]["cache_state"] == "hot"), "{ran}");
     assert!(rows.iter().any(|row| row["audit"]["chosen"] == true), "{ran}");
+}
+
+#[test]
+fn settings_for_whose_buffers_memory_is_short_are_left_out() {
+    let group = needs!(Throttle::memory(64 << 20));
+    let folder = place();
+    let wrapper = group.wrapper();
+    let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
+    let words = ["tune", "place", "--quick", "--no-save", "--runs", "1", "--format", "json"];
+    let ran = folder.under(&wrapper, &words).run();
+    let document = ran.exits(0).document();
+    let rows = document["results"].as_array().unwrap();
+    let is_short =
+        |row: &&Value| row["warnings"].to_string().contains("half of the available memory");
+    assert!(rows.iter().any(|row| is_short(&row)), "{ran}");
+    assert!(rows.iter().filter(is_short).all(|row| row["status"] == "unsupported"), "{ran}");
 }
