@@ -8,13 +8,14 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Child, Command};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::time::Timespec;
 
 use super::filter;
@@ -37,7 +38,11 @@ pub struct Expected(OwnedFd);
 
 /// Where calls of a program arrive.
 #[derive(Debug)]
-pub struct Listener(OwnedFd);
+pub struct Listener {
+    calls: OwnedFd,
+    /// Tells its end; `calls` does before Linux 6.11 only once it has been waited for.
+    process: OwnedFd,
+}
 
 /// Makes `command` stop at the given calls. Those with which a program is started (execve(2),
 /// sendmsg(2)) cannot be among them: nobody listens yet.
@@ -102,7 +107,8 @@ impl Expected {
     /// The listener, once the program has been started.
     ///
     /// Errors: the program did not start.
-    pub fn attach(self) -> io::Result<Listener> {
+    pub fn attach(self, child: &Child) -> io::Result<Listener> {
+        let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
         let mut room = [MaybeUninit::uninit(); CONTROL_BYTES];
         let mut control = RecvAncillaryBuffer::new(&mut room);
         let mut byte = [0];
@@ -111,7 +117,8 @@ impl Expected {
             RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
             _ => None,
         });
-        received.map(Listener).ok_or_else(|| io::Error::other("the program has sent no listener"))
+        let calls = received.ok_or_else(|| io::Error::other("the program has sent no listener"))?;
+        Ok(Listener { calls, process })
     }
 }
 
@@ -123,7 +130,7 @@ impl Listener {
         let timeout =
             Timespec { tv_sec: patience.as_secs() as _, tv_nsec: patience.subsec_nanos() as _ };
         loop {
-            let mut watched = [PollFd::new(&self.0, PollFlags::IN)];
+            let mut watched = [&self.calls, &self.process].map(|fd| PollFd::new(fd, PollFlags::IN));
             match poll(&mut watched, Some(&timeout)) {
                 Err(rustix::io::Errno::INTR) => continue,
                 polled => polled?,
@@ -142,7 +149,7 @@ impl Listener {
         let mut seen = MaybeUninit::<libc::seccomp_notif>::zeroed();
         let request = libc::SECCOMP_IOCTL_NOTIF_RECV;
         // SAFETY: the kernel writes one struct, which is zeroed as it demands.
-        let answer = unsafe { libc::ioctl(self.0.as_raw_fd(), request, seen.as_mut_ptr()) };
+        let answer = unsafe { libc::ioctl(self.calls.as_raw_fd(), request, seen.as_mut_ptr()) };
         if answer != 0 {
             let error = io::Error::last_os_error();
             let is_gone = matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR));
@@ -162,7 +169,7 @@ impl Listener {
         let mut answer = libc::seccomp_notif_resp { id: stop.id, val: 0, error: 0, flags };
         let request = libc::SECCOMP_IOCTL_NOTIF_SEND;
         // SAFETY: the kernel reads one struct, which is alive.
-        if unsafe { libc::ioctl(self.0.as_raw_fd(), request, &raw mut answer) } == 0 {
+        if unsafe { libc::ioctl(self.calls.as_raw_fd(), request, &raw mut answer) } == 0 {
             return Ok(());
         }
         let error = io::Error::last_os_error();

@@ -26,14 +26,15 @@ fn a_call_is_held_until_it_may_happen() {
             return;
         }
     };
-    let listener = expected.attach().unwrap();
+    let listener = expected.attach(&child).unwrap();
     let stop = listener.next(PATIENCE).unwrap().expect("mkdir makes a directory");
     assert!(calls.contains(&stop.number), "{stop:?}");
     assert!(!made.exists());
     listener.go_on(stop).unwrap();
-    assert!(child.wait().unwrap().success());
-    assert!(made.is_dir());
+    // Its end is heard of before it is waited for.
     assert_eq!(listener.next(PATIENCE).unwrap(), None);
+    assert!(child.try_wait().unwrap().expect("it has ended").success());
+    assert!(made.is_dir());
 }
 
 #[test]
@@ -49,7 +50,7 @@ fn one_who_is_killed_while_held_does_not_do_it() {
     ];
     let expected = supervise(&mut command, &calls).unwrap();
     let Ok(mut child) = command.spawn() else { return };
-    let listener = expected.attach().unwrap();
+    let listener = expected.attach(&child).unwrap();
     let stop = listener.next(PATIENCE).unwrap().expect("mkdir makes a directory");
     child.kill().unwrap();
     child.wait().unwrap();

@@ -2,15 +2,11 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::time::Duration;
 
 use flatout_sys::launcher::calls::{OF_PATHS, PathCall};
 use flatout_sys::launcher::supervisor::{Expected, Listener, Stop, supervise};
 
-use crate::bin::{Flatout, Ran, Running};
-
-/// How long nothing may come before it is asked whether the program is still there.
-const PATIENCE: Duration = Duration::from_millis(200);
+use crate::bin::{Flatout, LIMIT, Ran, Running};
 
 /// A call that looks a name up and has not happened yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +57,6 @@ fn directory(stop: &Stop, call: &PathCall) -> String {
 pub struct Held<'a> {
     running: Running<'a>,
     listener: Listener,
-    process: Option<u32>,
 }
 
 impl<'a> Held<'a> {
@@ -73,26 +68,13 @@ impl<'a> Held<'a> {
         let flatout = flatout.with(|command| expected = Some(supervise(command, &calls)));
         let expected = expected.unwrap().map_err(|error| error.to_string())?;
         let running = flatout.start();
-        let listener = expected.attach().map_err(|error| error.to_string())?;
-        Ok(Self { running, listener, process: None })
+        let listener = expected.attach(&running.child).map_err(|error| error.to_string())?;
+        Ok(Self { running, listener })
     }
 
-    /// The next call; none: the program has ended.
+    /// The next call; none: the program has ended, or hangs, as will be found by whoever waits.
     pub fn next(&mut self) -> Option<Stop> {
-        loop {
-            if let Some(stop) = self.listener.next(PATIENCE).unwrap() {
-                // The first one is made by the thread that bears the number of the process.
-                self.process.get_or_insert(stop.thread);
-                return Some(stop);
-            }
-            let stat = |process| fs::read_to_string(format!("/proc/{process}/stat"));
-            let is_alive = self.process.map(stat).is_none_or(|stat| {
-                stat.is_ok_and(|stat| !stat.rsplit(')').next().unwrap().starts_with(" Z"))
-            });
-            if !is_alive || !self.running.is_in_time() {
-                return None;
-            }
-        }
+        self.listener.next(LIMIT).unwrap()
     }
 
     /// Lets a call happen.
