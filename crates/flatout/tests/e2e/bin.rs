@@ -25,6 +25,16 @@ pub const LIMIT: Duration = Duration::from_secs(900);
 /// How often a test looks whether something is so; it costs no CPU in between.
 pub const POLL: Duration = Duration::from_millis(2);
 
+/// Waits until something is so that no run of the test tells.
+#[track_caller]
+pub fn wait_for(mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() <= LIMIT, "it did not happen");
+        std::thread::sleep(POLL);
+    }
+}
+
 /// The program under test.
 pub fn executable() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_flatout"))

@@ -35,23 +35,25 @@ impl WithProfile for Flatout<'_> {
 /// A folder with a place in it, and the profile of a run that was made once for all tests.
 fn tuned() -> (Folder, &'static Ran) {
     static TUNED: LazyLock<(Vec<u8>, Ran)> = LazyLock::new(|| {
-        let once = || {
-            let folder = place();
-            let run = folder.flatout(SHORT.split(' ').chain(["--format", "json"]));
-            let ran = run.with_profile(&folder.join(PROFILE)).leaves(PROFILE).run();
-            assert_eq!(Folder::names_in(&folder.join("place")).len(), 0);
-            (fs::read(folder.join(PROFILE)).unwrap_or_default(), ran)
-        };
-        // Beside others a file may not leave the page cache, and its settings are not measured.
-        let (profile, ran) = once();
-        if ran.code == Some(1) && ran.stderr.contains("for the state \"cold\"") {
-            return once();
-        }
-        (profile, ran)
+        let folder = place();
+        let ran = tune(&folder, &["--format", "json"]);
+        assert_eq!(Folder::names_in(&folder.join("place")).len(), 0);
+        (fs::read(folder.join(PROFILE)).unwrap_or_default(), ran)
     });
     let folder = place();
     fs::write(folder.join(PROFILE), &TUNED.0).unwrap();
     (folder, &TUNED.1)
+}
+
+/// Runs it; again, where a file has not left the page cache beside others, so that its settings were not
+/// measured.
+fn tune(folder: &Folder, more: &[&str]) -> Ran {
+    let run = || {
+        let run = folder.flatout(SHORT.split(' ').chain(more.iter().copied()));
+        run.with_profile(&folder.join(PROFILE)).leaves(PROFILE).run()
+    };
+    let is_complete = |ran: &Ran| !ran.stderr.contains("for the state \"cold\"");
+    (0..3).map(|_| run()).find(is_complete).unwrap_or_else(run)
 }
 
 /// A folder with an empty place in it.
@@ -102,7 +104,7 @@ fn a_run_leaves_settings_with_limits_and_nothing_else() {
     foreign["key"]["machine"] = json!("another");
     profile["entries"].as_array_mut().unwrap().push(foreign);
     save(&folder, &profile);
-    folder.flatout(SHORT.split(' ')).with_profile(&folder.join(PROFILE)).run().exits(0);
+    tune(&folder, &[]).exits(0);
     let again = self::profile(&folder);
     assert_eq!(
         again["entries"].as_array().unwrap().len(),
@@ -208,6 +210,8 @@ fn what_was_measured_is_used_for_copying_and_the_share_of_the_limit_is_said() {
     for entry in entries(&mut profile, "copy", "tiny") {
         // Nobody makes files that fast: the copy takes at least a thousand times as long.
         entry["limit_bytes_per_s"] = json!(4096.0 * 1e9);
+        // Nor so many of them in less than the tenth of a second that a limit is said from.
+        entry["tuning"]["threads"] = json!(1);
     }
     for entry in entries(&mut profile, "write", "large") {
         entry["limit_bytes_per_s"] = json!(1e15);

@@ -224,11 +224,9 @@ fn a_log_has_its_name_before_anything_is_copied() {
     let out = folder.join("aside/out");
     mknodat(CWD, &out, FileType::Fifo, Mode::RWXU, 0).unwrap();
     let words = ["copy", "src", "new", "--log", "aside/first", "--output", "aside/out"];
-    let running = folder.flatout(words).leaves("new").start();
+    let mut running = folder.flatout(words).leaves("new").start();
     // The figures come at the end, and wait for their reader: until then the log is there.
-    while !folder.join("new").exists() {
-        std::thread::sleep(crate::bin::POLL);
-    }
+    running.wait_until("status", |_| folder.join("new").exists());
     assert!(folder.join("aside/first").is_file());
     assert!(fs::read_to_string(out).unwrap().contains("files"));
     running.wait().exits(0);

@@ -2,13 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
 
 use flatout_sys::launcher::{EPERM, PTRACE, deny};
 use rustix::process::Signal;
 
 use super::{Stable, left_in, rows};
-use crate::bin::Folder;
+use crate::bin::{Folder, wait_for};
 use crate::filesystem::{Kind, Mounted};
 use crate::schema::assert_valid;
 use crate::skip::needs;
@@ -69,16 +68,6 @@ fn a_rival_that_hangs_ends_with_the_user() {
     let sleeper = fs::read_to_string(&mark).unwrap();
     wait_for(|| is_gone(sleeper.trim()));
     assert_eq!(stable.left().len(), 0);
-}
-
-/// Waits until something is so, for a while.
-#[track_caller]
-fn wait_for(is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + crate::bin::LIMIT;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "it did not happen");
-        std::thread::sleep(crate::bin::POLL);
-    }
 }
 
 /// Whether a process is dead, if perhaps not reaped yet by whoever adopted it.

@@ -7,7 +7,7 @@ use std::path::Path;
 use flatout_sys::launcher::{Denied, EIO, FDATASYNC, PWRITE, Resource, deny, limit};
 use rustix::fs::{FallocateFlags, fallocate, statfs};
 
-use crate::bin::{Flatout, Folder, Ran, executable};
+use crate::bin::{Flatout, Folder, Ran, executable, wait_for};
 use crate::filesystem::{Kind, Mounted};
 use crate::fixture::random_file;
 use crate::skip::needs;
@@ -87,9 +87,7 @@ fn has_room(mounted: &Mounted) -> bool {
 /// Begins a write in small blocks, takes all the room away, and sees how it ends.
 fn fills_up(mounted: &Mounted, block_count: u64, options: &str) {
     // A process that another test starts holds the last filler until it has become its program.
-    while !has_room(mounted) {
-        std::thread::sleep(crate::bin::POLL);
-    }
+    wait_for(|| has_room(mounted));
     let folder = Folder::inside(&mounted.path());
     let arguments = format!("write new --block-count {block_count} --format json {options}");
     let mut running = folder.flatout(arguments.split(' ')).leaves("filler").start();

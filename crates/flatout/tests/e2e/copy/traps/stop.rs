@@ -31,10 +31,8 @@ fn ctrl_c_leaves_no_temporary_and_says_how_to_go_on() {
         fs::write(target.join("two"), "the old one").unwrap();
         faulty.restart(|faults| faults.delay = slow.delay);
         let run = Folder::new();
-        let running = copier(&run, options, (faulty.path(), &target)).start();
-        while faulty.read_bytes() < 1 << 20 {
-            std::thread::sleep(crate::bin::POLL);
-        }
+        let mut running = copier(&run, options, (faulty.path(), &target)).start();
+        running.wait_until("status", |_| faulty.read_bytes() >= 1 << 20);
         running.interrupt();
         let ran = running.wait();
         ran.died_of(Signal::INT);
