@@ -55,7 +55,7 @@ const ALWAYS_SEARCHED: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/bin"];
 /// Where this run takes place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// Every test has what it needs, or somebody should know.
+    /// What can be installed is.
     RootOnDebian,
     /// Tests run as far as they can.
     Elsewhere,

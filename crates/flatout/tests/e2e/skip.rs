@@ -45,6 +45,6 @@ fn a_skip_is_named_after_its_test() {
     assert_eq!(
         marker.trim_end_matches("::here"),
         "e2e::skip::a_skip_is_named_after_its_test",
-        "skips.txt is written in these names"
+        "the list of skips is written in these names"
     );
 }
