@@ -14,6 +14,9 @@ use tempfile::TempDir;
 use crate::bin::{Flatout, executable};
 use crate::interruption;
 
+/// What tests that go on at the same time take in memory, with much to spare.
+const MEMORY_BYTES: u64 = 1 << 30;
+
 /// A folder of its own for one test, removed at its end.
 pub struct Folder(TempDir);
 
@@ -28,6 +31,18 @@ impl Folder {
         static ALLOCATOR: Once = Once::new();
         ALLOCATOR.call_once(flatout_sys::launcher::give_freed_memory_back);
         Self(tempfile::Builder::new().prefix("flatout-e2e-").tempdir_in(place).unwrap())
+    }
+
+    /// A new folder in memory, or why it cannot be had; containers often give it 64 MiB in all.
+    pub fn in_memory() -> Result<Self, String> {
+        let place = Path::new("/dev/shm");
+        let may_write = rustix::fs::access(place, rustix::fs::Access::WRITE_OK).is_ok();
+        let facts = rustix::fs::statvfs(place).ok().filter(|_| may_write);
+        let free_bytes = facts.map_or(0, |facts| facts.f_bavail * facts.f_frsize);
+        match free_bytes >= MEMORY_BYTES {
+            true => Ok(Self::inside(place)),
+            false => Err(format!("{free_bytes} bytes of {place:?} can be had")),
+        }
     }
 
     pub fn path(&self) -> &Path {

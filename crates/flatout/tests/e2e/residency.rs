@@ -6,6 +6,8 @@ use crate::fixture::{random_file, sparse_file, xor32_hex, zero_file};
 use crate::skip::needs;
 
 const LENGTH_BYTES: usize = 3 << 20;
+/// Runs, in one of which nobody else should have been in the way.
+const ATTEMPTS: u32 = 10;
 
 #[test]
 fn a_cold_read_after_an_unsynced_write_is_right_and_proves_itself() {
@@ -133,11 +135,15 @@ fn extents_that_were_never_written_are_said() {
 fn direct_reads_of_dirty_pages_are_said() {
     needs!(needs_storage(&std::env::temp_dir()));
     let folder = Folder::new();
-    let bytes = random_file(&folder.join("data"), LENGTH_BYTES, 7);
     let arguments = "read data --caching direct --format json";
-    let result = folder.flatout(arguments.split(' ')).run().exits(0).result();
-    assert_warned(&result, "dirty_pages");
-    assert_eq!(result["audit"]["digest_xor32"], xor32_hex(&bytes));
+    // The kernel may have written them before it is looked, if others sync the same filesystem.
+    let is_said = (0..ATTEMPTS).any(|_| {
+        let bytes = random_file(&folder.join("data"), LENGTH_BYTES, 7);
+        let result = folder.flatout(arguments.split(' ')).run().exits(0).result();
+        assert_eq!(result["audit"]["digest_xor32"], xor32_hex(&bytes));
+        warnings(&result).contains(&"dirty_pages")
+    });
+    assert!(is_said, "the pages were clean in each of {ATTEMPTS} runs");
 }
 
 #[test]

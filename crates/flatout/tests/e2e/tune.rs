@@ -352,7 +352,7 @@ fn an_interrupted_run_saves_nothing_and_leaves_nothing() {
 #[test]
 fn a_place_in_memory_is_never_cold_nor_durable() {
     let folder = Folder::new();
-    let place = Folder::inside(Path::new("/dev/shm"));
+    let place = needs!(Folder::in_memory());
     let arguments = ["tune", "--quick", "--no-save", "--max-write", "2G", "--rounds", "1"];
     let ran = folder
         .flatout(arguments.iter().map(Path::new).chain([place.path()]))

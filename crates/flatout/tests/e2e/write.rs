@@ -241,7 +241,9 @@ fn the_kernels_accounts_are_in_the_record() {
         let written = result["audit"]["device_write_bytes"].as_u64().unwrap();
         assert!((1 << 20..2 << 20).contains(&written), "{ran}");
         if result["parameters"]["caching"] == caching {
-            assert_eq!(result["audit"]["cached_after_bytes"], cached, "{ran}");
+            // Where memory is short, a part of it is gone again.
+            let held = result["audit"]["cached_after_bytes"].as_u64().unwrap();
+            assert!(held <= cached && (held > 0) == (cached > 0), "{ran}");
         }
         assert!(!warnings(&result).contains(&"direct_cached"), "{ran}");
         fs::remove_file(folder.join("new")).unwrap();

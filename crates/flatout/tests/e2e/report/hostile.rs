@@ -10,13 +10,11 @@ use flatout_sys::process::{Account, Limits, MemoryOf, Program, run};
 use serde_json::{Value, json};
 
 use super::{fixture, folder_with};
-use crate::bin::{Folder, executable};
+use crate::bin::{Folder, LIMIT, executable};
 
 /// What a refusal may take: three times the longest document that is read, and the memory that one
 /// is given. `MAX_DOCUMENT_BYTES` and `MAX_MEMORY_BYTES` of the reader.
 const MOST_BYTES: u64 = 3 * (64 << 20) + (512 << 20);
-/// Beyond this a run hangs.
-const PATIENCE_NS: u64 = 60_000_000_000;
 
 /// The text of a record of one row, in which the member at `pointer` is `value`.
 fn changed(pointer: &str, value: Value) -> String {
@@ -100,7 +98,7 @@ fn refused_with(folder: &Folder, name: &str, said: &str) -> Option<u64> {
     let argv: Vec<OsString> = vec![executable().into(), "report".into(), folder.join(name).into()];
     let program =
         Program { argv: &argv, directory: None, environment: &[], stdout_bytes: 64 << 10 };
-    let limits = Limits { time_ns: Some(PATIENCE_NS), cancel: CancelToken::manual() };
+    let limits = Limits { time_ns: Some(LIMIT.as_nanos() as u64), cancel: CancelToken::manual() };
     let Account { exit_code, stderr, peak_memory_bytes, peak_memory_of, .. } =
         run(&program, &limits).unwrap();
     let stderr = String::from_utf8_lossy(&stderr).into_owned();

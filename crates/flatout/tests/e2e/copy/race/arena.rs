@@ -179,9 +179,7 @@ impl Arena {
 
 /// A new folder, in memory where that can be had: there are thousands of runs.
 fn folder() -> Folder {
-    let memory = Path::new("/dev/shm");
-    let may_write = rustix::fs::access(memory, rustix::fs::Access::WRITE_OK).is_ok();
-    if may_write { Folder::inside(memory) } else { Folder::new() }
+    Folder::in_memory().unwrap_or_else(|_| Folder::new())
 }
 
 /// A tree with one of each: files, further names of them, a symlink, a FIFO, directories.

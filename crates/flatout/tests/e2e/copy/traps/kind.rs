@@ -95,13 +95,22 @@ fn files_of_the_kernel_are_copied_to_their_end() {
     needs!(under_test());
     let folder = Folder::new();
     for source in ["/proc/version", "/proc/filesystems", "/proc/kallsyms"] {
-        let wanted = fs::read(source).unwrap();
-        assert!(!wanted.is_empty() && fs::metadata(source).unwrap().len() == 0);
+        if !Path::new(source).exists() && source != "/proc/version" {
+            continue;
+        }
         for engine in ENGINES {
             let target = folder.join(engine);
-            copy(&["--engine", engine], Path::new(source), &target).exits(0);
-            assert!(fs::read(&target).unwrap() == wanted, "{source} by {engine}");
-            fs::remove_file(&target).unwrap();
+            // What others load into the kernel meanwhile stands in them.
+            let unchanged = (0..10).find_map(|_| {
+                let wanted = fs::read(source).unwrap();
+                assert!(!wanted.is_empty() && fs::metadata(source).unwrap().len() == 0);
+                copy(&["--engine", engine], Path::new(source), &target).exits(0);
+                let copied = fs::read(&target).unwrap();
+                fs::remove_file(&target).unwrap();
+                (wanted == fs::read(source).unwrap()).then_some((wanted, copied))
+            });
+            let (wanted, copied) = unchanged.expect("it changes all the time");
+            assert!(copied == wanted, "{source} by {engine}");
         }
     }
 }
