@@ -25,7 +25,7 @@ const AROUND_S: f64 = 0.7;
 /// program, and the words of the near one. What that remarks on standard error is no part of its
 /// answer; why it has none may be a member of it (iperf3).
 const SCRIPT: &str = r#"(trap exit TERM
-trap 'kill $far $nap' EXIT
+trap 'kill ${far:-$!} $nap' EXIT
 "$2" $1 &
 far=$!
 while kill -0 $PPID; do sleep 1 & nap=$!; wait $nap; done) >/dev/null 2>&1 &

@@ -138,6 +138,7 @@ fn a_program_that_ignores_the_polite_signal_is_killed() {
     let text = format!("trap '' TERM; : > {}; while :; do sleep 0.05; done", mark.display());
     let runner = std::thread::spawn(move || run_within(&["sh", "-c", &text], &limits));
     while !mark.exists() {
+        assert!(!runner.is_finished(), "it does nothing");
         std::thread::sleep(Duration::from_millis(2));
     }
     cancel.cancel();

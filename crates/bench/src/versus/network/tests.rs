@@ -64,8 +64,12 @@ fn the_far_end_ends_where_flatout_and_the_shell_were_killed() {
         .args(["-c", "\"$@\"; :", "sh", "sh", "-c", SCRIPT, "sh", &far, both.to_str().unwrap()])
         .spawn()
         .unwrap();
-    let numbers = || std::fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n'));
-    let text = std::iter::repeat_with(numbers).flatten().next().unwrap();
+    let pause = std::time::Duration::from_millis(20);
+    let numbers = || {
+        std::thread::sleep(pause);
+        std::fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n'))
+    };
+    let text = std::iter::repeat_with(numbers).take(5000).flatten().next().unwrap();
     let [shell, far] = [0, 1].map(|at| text.split_whitespace().nth(at).unwrap().to_owned());
     let shell = rustix::process::Pid::from_raw(shell.parse().unwrap()).unwrap();
     flatout.kill().unwrap();
@@ -74,7 +78,7 @@ fn the_far_end_ends_where_flatout_and_the_shell_were_killed() {
     let begun = std::time::Instant::now();
     let is_there = || Path::new("/proc").join(&far).join("exe").read_link().is_ok();
     while is_there() && begun.elapsed().as_secs() < 100 {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(pause);
     }
     assert!(!is_there());
 }
