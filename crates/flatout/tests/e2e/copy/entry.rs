@@ -6,6 +6,8 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, XattrFlags, lsetxattr, utimensat};
 
+use crate::bin::wait_for;
+
 pub fn chmod(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
@@ -20,6 +22,20 @@ pub fn date(path: &Path, tv_sec: i64, tv_nsec: i64) {
     let time = Timespec { tv_sec, tv_nsec };
     let times = Timestamps { last_access: time, last_modification: time };
     utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
+}
+
+/// Waits until a further change of what was written just now would show in its change time: the clock of
+/// a filesystem stands still for some milliseconds.
+pub fn settle(folder: &Path) {
+    let probe = folder.join("probe");
+    let changed = || {
+        fs::write(&probe, "x").unwrap();
+        let facts = probe.metadata().unwrap();
+        facts.ctime() * 1_000_000_000 + facts.ctime_nsec()
+    };
+    let begun = changed();
+    wait_for(|| changed() - begun >= 40_000_000);
+    fs::remove_file(&probe).unwrap();
 }
 
 /// Sets an extended attribute.

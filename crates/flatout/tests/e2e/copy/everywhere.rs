@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 
 use super::copier::is_control;
-use super::entry::date;
+use super::entry::{date, settle};
 use super::forest::{Acl, acl};
 use super::oracle::Portrait;
 use super::race::held::Held;
@@ -97,16 +97,7 @@ fn what_was_noted_is_skipped_and_what_was_changed_is_not_on_any_filesystem() {
         for number in 0..8 {
             write(folder, &format!("src/{number}"), &format!("text {number}"));
         }
-        // The clock of a filesystem stands still for some milliseconds.
-        let changed = || {
-            write(folder, "probe", "x");
-            let facts = folder.join("probe").metadata().unwrap();
-            facts.ctime() * 1_000_000_000 + facts.ctime_nsec()
-        };
-        let begun = changed();
-        while changed() - begun < 40_000_000 {
-            std::thread::sleep(crate::bin::POLL);
-        }
+        settle(folder.path());
         let noted = || {
             let words = ["copy", "--resume=always", "--format=json", "-T", "src", "dst"];
             let state = folder.join("state");

@@ -59,7 +59,7 @@ fn a_copy_over_a_part_of_the_tree_completes_it() {
     if is_control() {
         return;
     }
-    settle(&folder);
+    super::entry::settle(folder.path());
     let copy = || {
         let run = Folder::new();
         let copier = copier(&run, &["-T", "--resume=always"], (&tree, &target));
@@ -91,20 +91,4 @@ fn a_copy_over_a_part_of_the_tree_completes_it() {
     ran.exits(0);
     let context = format!("seed {seed}, completed{ran}");
     assert_same(&source, &Portrait::of(&target), ONCE_READ, context);
-}
-
-/// Waits until a further change of what was written just now would show in its change time.
-fn settle(folder: &Folder) {
-    use std::os::unix::fs::MetadataExt;
-    let probe = folder.join("probe");
-    let changed = |name: &std::path::Path| {
-        std::fs::write(name, "x").unwrap();
-        let facts = name.metadata().unwrap();
-        facts.ctime() * 1_000_000_000 + facts.ctime_nsec()
-    };
-    let begun = changed(&probe);
-    while changed(&probe) - begun < 40_000_000 {
-        std::thread::sleep(crate::bin::POLL);
-    }
-    std::fs::remove_file(probe).unwrap();
 }

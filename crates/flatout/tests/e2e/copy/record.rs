@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::path::PathBuf;
 
 use super::copier::under_test;
-use super::entry::date;
+use super::entry::{date, settle};
 use super::race::held::{Call, Held};
 use crate::bin::{Flatout, Folder, Ran};
 use crate::filesystem::{Kind, Mounted, needs_program, needs_root};
@@ -21,21 +21,6 @@ fn write(path: PathBuf, text: &str) {
 
 fn read(path: PathBuf) -> String {
     fs::read_to_string(path).unwrap()
-}
-
-/// Waits until a further change of what was written just now would show in its change time.
-fn settle(folder: &Folder) {
-    let probe = folder.join("probe");
-    let changed = || {
-        fs::write(&probe, "x").unwrap();
-        let facts = probe.metadata().unwrap();
-        facts.ctime() * 1_000_000_000 + facts.ctime_nsec()
-    };
-    let begun = changed();
-    while changed() - begun < 40_000_000 {
-        std::thread::sleep(crate::bin::POLL);
-    }
-    fs::remove_file(&probe).unwrap();
 }
 
 /// Copies with a ledger in `state`, and says how many files were copied, and how many skipped.
@@ -196,7 +181,7 @@ fn a_rerun_skips_what_it_noted_until_either_side_changes() {
         write(folder.join(&format!("src/{number}")), &format!("text {number:3}"));
     }
     fs::hard_link(folder.join("src/1"), folder.join("src/again")).unwrap();
-    settle(&folder);
+    settle(folder.path());
     let words = ["--resume=always", "-T", "src", "dst"];
     assert_eq!(noted(&folder, &words).1, [20, 0]);
     // A file with several names is not noted: each further name changes it.
@@ -209,7 +194,7 @@ fn a_rerun_skips_what_it_noted_until_either_side_changes() {
     write(folder.join("dst/5"), "text  X5");
     fs::rename(folder.join("dst/6"), folder.join("dst/7")).unwrap();
     write(folder.join("dst/6"), "text  X6");
-    settle(&folder);
+    settle(folder.path());
     let (ran, counts) = noted(&folder, &words);
     assert_eq!(counts[0], 6, "{ran}");
     for number in 0..20 {
@@ -235,7 +220,7 @@ fn what_is_mounted_again_is_copied_again() {
     let folder = Folder::new();
     fs::create_dir(folder.join("src")).unwrap();
     write(folder.join("src/file"), "text");
-    settle(&folder);
+    settle(folder.path());
     fs::create_dir(folder.join("there")).unwrap();
     // Another image of a disk may bear the number of one that was mounted as the source.
     for (side, from, to) in [("there", "src/.", "mounted/."), ("src", "mounted/.", "there/.")] {
@@ -265,7 +250,7 @@ fn what_was_noted_without_privilege_is_no_proof_with_it() {
     for name in [".", "src", "src/file"] {
         chown(folder.join(name), Some(NOBODY), Some(NOBODY)).unwrap();
     }
-    settle(&folder);
+    settle(folder.path());
     let state = folder.join("state");
     let words = "copy --format json --resume=always -T src dst";
     let counts = |run: Flatout<'_>| {
@@ -292,7 +277,7 @@ fn after_storage_lost_bytes_all_files_are_copied_again() {
     let folder = Folder::new();
     fs::create_dir(folder.join("src")).unwrap();
     (0..3).for_each(|number| write(folder.join(&format!("src/{number}")), "text"));
-    settle(&folder);
+    settle(folder.path());
     let words = ["--resume=always", "--sync", "-T", "src", "dst"];
     let counts = || noted(&folder, &words).1;
     assert_eq!([counts(), counts()], [[3, 0], [0, 3]]);
@@ -353,7 +338,7 @@ fn what_was_taken_for_the_bytes_of_the_source_is_not_known_to_be_finished() {
         fs::create_dir(folder.join(name)).unwrap();
         write(folder.join(name).join("f"), text);
     }
-    settle(&folder);
+    settle(folder.path());
     for (words, text) in [(&["--reflink-dest=mon"][..], "old"), (&[], "new"), (&[], "new")] {
         let words = [&["--resume=always"], words, &["-T", "src", "dst"]].concat();
         noted(&folder, &words).0.exits(0);
@@ -369,7 +354,7 @@ fn what_is_known_to_be_finished_is_looked_at_and_not_opened() {
     let folder = Folder::new();
     fs::create_dir(folder.join("src")).unwrap();
     ["a", "b"].iter().for_each(|name| write(folder.join("src").join(name), name));
-    settle(&folder);
+    settle(folder.path());
     let words = ["--resume=always", "-T", "src", "dst"];
     assert_eq!(noted(&folder, &words).1, [2, 0]);
     let again = folder.flatout(["copy"].iter().chain(&words)).leaves("state").leaves("dst");

@@ -190,10 +190,18 @@ fn without_proc_attributes_are_kept_but_for_those_of_symlinks_and_devices() {
 }
 
 const LEASE_HOLDER: &str = "
-import fcntl, signal, sys
+import fcntl, signal, sys, time
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])
 file = open(sys.argv[1])
-fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+# What another test starts has the files of all of them open for a moment.
+for _ in range(1000):
+    try:
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        break
+    except BlockingIOError:
+        time.sleep(0.02)
+else:
+    sys.exit('no lease is to be had')
 print('held', flush=True)
 was_asked = signal.sigtimedwait([signal.SIGIO], 30)
 fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)

@@ -134,8 +134,9 @@ fn datagrams_are_all_accounted_for() {
         assert_eq!(of("sent"), of("unique") + of("lost") + of("dropped"), "{row:#}");
         assert_eq!(of("received"), of("unique") + of("duplicate"), "{row:#}");
         assert!(of("unique") > 0 && of("foreign") == 0, "{row:#}");
-        // Loopback drops datagrams where nobody takes them, but neither doubles nor reorders them.
-        assert_eq!((of("duplicate"), of("reordered")), (0, 0), "{row:#}");
+        // Loopback drops datagrams where nobody takes them, and a sender that moves to another CPU may
+        // overtake itself there; nothing doubles them.
+        assert_eq!(of("duplicate"), 0, "{row:#}");
         assert!(row["audit"]["streams_last_trial"][0]["datagrams_sent"].as_u64().unwrap() > 0);
     }
 }

@@ -95,7 +95,7 @@ impl Arena {
     fn outcome_of_cp(&self, case: &Case, before: &Portrait) -> Outcome {
         // It waits for a reader of each FIFO that it writes to.
         let readers = readers(&self.folder.join("w"), before);
-        let words = ["-k", "1", CP_LIMIT_SECONDS, "cp", "-a"];
+        let words = [CP_LIMIT_SECONDS, "cp", "-a"];
         let outcome = self.outcome(case, "timeout".as_ref(), &words);
         drop(readers);
         outcome
