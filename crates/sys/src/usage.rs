@@ -132,7 +132,9 @@ mod tests {
         let second = usage();
         assert!(first.peak_memory_bytes > 0);
         assert!(second.user_ns + second.system_ns >= first.user_ns + first.system_ns);
-        assert!(thread().user_ns <= usage().user_ns, "a thread is a part of its process");
+        // Together: how both are shared out is a guess from who was seen at each tick. In whole microseconds.
+        let all_ns = |usage: Usage| usage.user_ns + usage.system_ns;
+        assert!(all_ns(thread()) <= all_ns(usage()) + 2000, "a thread is a part of its process");
     }
 
     #[test]
