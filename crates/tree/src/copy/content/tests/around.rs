@@ -57,7 +57,7 @@ fn what_is_not_cached_is_read_around_the_cache_whatever_its_length() {
 fn small_files_and_blocks_that_were_asked_for_go_through_the_cache() {
     let Some(small) = cold(200 << 10) else { return };
     assert_eq!(copied(&small, &options()).1, 0);
-    let large = cold(1 << 20).unwrap();
+    let Some(large) = cold(1 << 20) else { return };
     assert_eq!(copied(&large, &CopyOptions { block_bytes: 128 << 10, ..options() }).1, 0);
 }
 
