@@ -36,12 +36,15 @@ fn several_processes_do_not_each_do_all_of_the_work() {
 #[test]
 fn the_first_one_speaks_before_another_ends_the_job() {
     // mpirun ends all processes as soon as one fails.
-    for words in [&["sum", "/dev/null"][..], &["sum", "--no-such-option"]] {
+    let all = [&["sum", "/dev/null"][..], &["sum", "--no-such-option"]];
+    let begun = Instant::now();
+    let started = all.map(|words| {
         let mut command = Command::new(executable());
         command.args(words).env("PMI_SIZE", "64").env("PMI_RANK", "7");
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let begun = Instant::now();
-        let output = command.spawn().unwrap().wait_with_output().unwrap();
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    });
+    for (words, started) in all.into_iter().zip(started) {
+        let output = started.wait_with_output().unwrap();
         assert!(begun.elapsed() > Duration::from_secs(2), "{words:?}: {:?}", begun.elapsed());
         assert_eq!(output.status.code(), Some(2), "{words:?}");
         assert_eq!((output.stdout.len(), output.stderr.len()), (0, 0), "said once: {output:?}");
