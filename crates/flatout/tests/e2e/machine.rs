@@ -3,9 +3,8 @@
 
 use flatout_sys::affinity;
 use flatout_sys::launcher::{
-    ENOSYS, EPERM, GETRLIMIT, PRLIMIT64, SCHED_SETAFFINITY, deny, without_huge_pages,
+    ENOSYS, EPERM, GETRLIMIT, NO_THREADS, PRLIMIT64, SCHED_SETAFFINITY, deny, without_huge_pages,
 };
-use rustix::io::Errno;
 use serde_json::Value;
 
 use crate::bin::{Flatout, Folder, Ran, in_enough_time};
@@ -163,12 +162,10 @@ fn hasty<'a>(area: &'a str, time: &'a str) -> Vec<&'a str> {
 
 #[test]
 fn where_no_thread_can_be_started_rows_say_so() {
-    // What a limit of processes answers to clone3(2), by which the C library starts threads.
-    const CLONE3: i64 = 435;
     let folder = Folder::new();
     let ran = folder.flatout(["bench"].iter().chain(&short("cpu", "1")));
     let ran = ran.with(|command| {
-        deny(command, &[(CLONE3, Errno::AGAIN.raw_os_error())]);
+        deny(command, &NO_THREADS);
     });
     let document = ran.run().document();
     for row in rows(&document, "cpu/throughput") {

@@ -2,8 +2,7 @@
 
 use std::net::TcpListener;
 
-use flatout_sys::launcher::{EPERM, IO_URING_SETUP, Resource, deny, limit};
-use rustix::io::Errno;
+use flatout_sys::launcher::{EPERM, IO_URING_SETUP, NO_THREADS, Resource, deny, limit};
 use rustix::process::Signal;
 
 use super::{LITTLE, Serving, rows, token};
@@ -102,10 +101,8 @@ fn a_way_that_the_server_cannot_send_leaves_the_choice_of_the_others() {
 
 #[test]
 fn an_end_that_can_start_no_thread_says_so() {
-    // What a limit of processes answers to clone3(2), by which the C library starts threads.
-    const CLONE3: i64 = 435;
     let denied = |command: &mut std::process::Command| {
-        deny(command, &[(CLONE3, Errno::AGAIN.raw_os_error())]);
+        deny(command, &NO_THREADS);
     };
     let folder = Folder::new();
     let server = Serving::with(&folder, &[], denied);

@@ -64,6 +64,9 @@ pub const GETRLIMIT: libc::c_long = libc::SYS_getrlimit;
 pub const PTRACE: libc::c_long = libc::SYS_ptrace;
 /// getrandom(2), without which the standard library makes no hash table.
 pub const GETRANDOM: libc::c_long = libc::SYS_getrandom;
+/// The calls by which C libraries, old and new ones, start threads, as a limit of processes answers them.
+pub const NO_THREADS: [Denied; 2] =
+    [(libc::SYS_clone, libc::EAGAIN), (libc::SYS_clone3, libc::EAGAIN)];
 /// EIO: what a broken device answers.
 pub const EIO: i32 = libc::EIO;
 /// EPERM: what a container runtime answers.
