@@ -46,7 +46,9 @@ fn each_kind_of_work_gets_settings_that_were_tried_and_a_limit_not_below_them() 
     assert_eq!(tuned.left_behind, Vec::<String>::new());
     for row in &tuned.outcomes {
         let is_good = row.median.is_some_and(|rate| rate > 0.0);
-        assert!(is_good || row.status == Status::Unsupported, "{row:?}");
+        // Beside others a file may not leave the page cache.
+        let is_warm = row.warnings.iter().any(|it| it.text.contains("for the state \"cold\""));
+        assert!(is_good || is_warm || row.status == Status::Unsupported, "{row:?}");
         // Bytes that were counted do not show that a device gave them.
         let is_proved = row.median.is_none() || row.audit["evidence"]["by"] != "bytes";
         assert!(row.id != "tune/read" || is_proved, "{row:?}");

@@ -128,7 +128,8 @@ fn cold_rows_begin_with_nothing_in_the_cache() {
     let cold: Vec<_> =
         rows.iter().filter(|row| row["parameters"]["cache_state"] == "cold").collect();
     assert!(cold.len() >= 5);
-    for row in cold {
+    // Without io_uring one of them has no figure.
+    for row in cold.into_iter().filter(|row| row["status"] != "unsupported") {
         let warned = row["warnings"].to_string().contains("not_cold");
         let held = row["audit"]["cached_before_bytes"].as_f64();
         assert!(warned || held == Some(0.0), "{row:#}");

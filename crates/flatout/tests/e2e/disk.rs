@@ -14,7 +14,7 @@ mod trap;
 use serde_json::{Value, json};
 
 use crate::bin::{Flatout, Folder, Ran, assert_warned, warnings};
-use crate::filesystem::{Backing, Kind, Mounted, needs_program};
+use crate::filesystem::{Backing, Kind, Mounted, needs_program, needs_uring};
 use crate::fixture::{self, random_file};
 use crate::schema::assert_valid;
 use crate::skip::needs;
@@ -123,6 +123,7 @@ fn what_ends_before_the_time_that_was_asked_for_announces_less() {
 
 #[test]
 fn writes_that_are_synced_each_are_durable_one_by_one() {
+    needs!(needs_uring());
     let folder = Folder::new();
     let words = "bench disk --rw randwrite --sync each --iodepth 1,4 --size 8M --runs 1 -t 20ms \
                  --format json";
@@ -180,6 +181,9 @@ fn every_pattern_has_its_row_with_what_was_asked() {
     ];
     let patterns = READS.iter().chain(&WRITES).copied().collect::<Vec<_>>().join(",");
     for engine in ["sync", "uring"] {
+        if engine == "uring" && needs_uring().is_err() {
+            continue;
+        }
         let options = format!("--rw {patterns} --block-size 16KiB --engine {engine}");
         let document = document(&disk_in(&folder, ".", &options).run());
         for (id, unit) in expected {

@@ -11,9 +11,9 @@ use flatout_sys::launcher::{
 use serde_json::Value;
 
 use crate::bin::{Folder, Ran, assert_warned, executable, warnings};
-use crate::filesystem::{Kind, Mounted, needs_program, needs_root};
+use crate::filesystem::{Kind, Mounted, needs_program, needs_root, needs_uring};
 use crate::fixture::{random_file, xor32_hex};
-use crate::skip::{needs, skip};
+use crate::skip::needs;
 
 const LENGTH_BYTES: usize = (1 << 20) + 7;
 
@@ -46,10 +46,7 @@ fn io_uring_where_it_is_denied_becomes_sync() {
 
 #[test]
 fn io_uring_where_it_works_is_used() {
-    let allowed = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
-    if allowed.is_ok_and(|value| value.trim() != "0") {
-        skip!("io_uring is switched off on this machine (kernel.io_uring_disabled)");
-    }
+    needs!(needs_uring());
     let result = read_without(&[], "--engine uring");
     assert_eq!(result["parameters"]["engine"], "uring", "{result:#}");
     assert!(!warnings(&result).contains(&"uring_refused"), "{result:#}");

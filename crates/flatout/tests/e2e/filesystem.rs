@@ -149,9 +149,21 @@ pub fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
-/// A reason to skip, unless the tests run as root.
+/// A reason to skip, unless the tests run as root, and not as that of a container, which may not mount.
 pub fn needs_root(purpose: &str) -> Result<(), String> {
-    if is_root() { Ok(()) } else { Err(format!("{purpose}, which needs root")) }
+    const SYS_ADMIN: u64 = 1 << 21;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    match is_root() && mask & SYS_ADMIN != 0 {
+        true => Ok(()),
+        false => Err(format!("{purpose}, which needs root with all capabilities")),
+    }
+}
+
+/// A reason to skip, unless the kernel and whoever guards it allow io_uring.
+pub fn needs_uring() -> Result<(), String> {
+    flatout_sys::ring::probe()
 }
 
 /// A reason to skip, unless the folder of temporary files lies on storage.

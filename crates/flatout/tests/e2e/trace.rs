@@ -7,9 +7,9 @@ use rustix::fs::{XattrFlags, lsetxattr};
 
 use crate::bin::{Folder, Ran};
 use crate::faulty::{Faults, Faulty};
-use crate::filesystem::{needs_program, needs_root};
+use crate::filesystem::{needs_program, needs_root, needs_uring};
 use crate::fixture::random_file;
-use crate::skip::{needs, skip};
+use crate::skip::needs;
 
 const READS: [&str; 5] = ["read(", "pread64(", "readv(", "preadv(", "preadv2("];
 
@@ -70,10 +70,7 @@ fn sync_makes_one_read_per_block_and_no_other() {
 
 #[test]
 fn uring_enters_the_ring_and_does_not_read_beside_it() {
-    let allowed = fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
-    if allowed.is_ok_and(|value| value.trim() != "0") {
-        skip!("io_uring is switched off on this machine (kernel.io_uring_disabled)");
-    }
+    needs!(needs_uring());
     let folder = folder_with_file();
     let options = "--engine uring --block-size 4096 --block-count 16";
     let traced = needs!(Traced::new(&folder, &format!("read data {options}")));
