@@ -19,7 +19,7 @@ const READ: Leeway = Leeway::but(&[Aspect::Accessed]);
 #[test]
 fn ctrl_c_leaves_no_temporary_and_says_how_to_go_on() {
     needs!(under_test());
-    let slow = Faults { delay: Duration::from_millis(20), is_uncached: true, ..Faults::default() };
+    let slow = Faults { delay: Duration::from_millis(8), is_uncached: true, ..Faults::default() };
     let faulty = needs!(Faulty::new(slow));
     for name in ["one", "two", "three"] {
         faulty.put(name, &random_bytes(8 << 20, 3));
