@@ -28,8 +28,12 @@ impl Folder {
 
     /// A new folder on a chosen filesystem.
     pub fn inside(place: &Path) -> Self {
-        static ALLOCATOR: Once = Once::new();
-        ALLOCATOR.call_once(flatout_sys::launcher::give_freed_memory_back);
+        static PROCESS: Once = Once::new();
+        PROCESS.call_once(|| {
+            flatout_sys::launcher::give_freed_memory_back();
+            // Whatever whoever starts the tests keeps to himself.
+            rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+        });
         Self(tempfile::Builder::new().prefix("flatout-e2e-").tempdir_in(place).unwrap())
     }
 

@@ -147,7 +147,8 @@ mod tests {
         let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
         let targets = open.filter_map(|entry| std::fs::read_link(entry.path()).ok());
         // That of this test alone.
-        assert_eq!(targets.filter(|target| target == file.path()).count(), 1);
+        let path = file.path().canonicalize().unwrap();
+        assert_eq!(targets.filter(|target| *target == path).count(), 1);
     }
 
     #[test]

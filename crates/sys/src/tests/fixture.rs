@@ -124,7 +124,9 @@ fn home() -> Option<TempDir> {
         eprintln!("skipped: mounting needs root");
         return None;
     }
-    Some(tempfile::Builder::new().prefix("flatout-sys-").tempdir().unwrap())
+    // As the kernel names it.
+    let place = std::env::temp_dir().canonicalize().unwrap();
+    Some(tempfile::Builder::new().prefix("flatout-sys-").tempdir_in(place).unwrap())
 }
 
 pub fn is_root() -> bool {

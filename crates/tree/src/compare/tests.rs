@@ -194,7 +194,7 @@ fn modes_and_times_have_kinds_of_their_own() {
         })
     };
     assert_eq!(mode("alone", 0o777), (Kind::Mode, "alone".to_owned()));
-    assert_eq!(mode("folder", 0o700), (Kind::DirectoryMode, "folder".to_owned()));
+    assert_eq!(mode("folder", 0o711), (Kind::DirectoryMode, "folder".to_owned()));
     let twins = Twins::new();
     let now = fs::metadata(twins.source.join("alone")).unwrap().mode() & 0o777;
     let (kind, ..) = twins.after(|target| {

@@ -195,7 +195,8 @@ fn the_line_beside_a_row_says_what_the_row_says() {
         let is_on_large_pages = direct == 1 && fills_a_page;
         assert_eq!(command.starts_with(HUGE_PAGES), is_on_large_pages, "{command}");
     }
-    assert!(lines > 5, "{lines}");
+    // Nothing of a file in memory goes around the cache.
+    assert!(lines > 5 || crate::scratch::on(directory.path()).unwrap().in_memory, "{lines}");
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn flatout_is_the_first_and_held_against_each_rival() {
 
 #[test]
 fn a_faithful_copy_passes_and_what_others_lack_is_noted() {
-    let stable = Stable::new(&[("cpz", "cp -r \"$1\" \"$2\"; chmod 700 \"$2\"/d"), FAITHFUL]);
+    let stable = Stable::new(&[("cpz", "cp -r \"$1\" \"$2\"; chmod 711 \"$2\"/d"), FAITHFUL]);
     let mut races = races(&stable.ground).unwrap();
     assert_eq!(races.len(), 1);
     let race = &mut races[0];
