@@ -20,7 +20,7 @@ fn many_lines_are_checked_in_little_memory() {
         std::fs::write(folder.join(&format!("file-{index}")), "").unwrap();
     }
     let mut child = std::process::Command::new(executable())
-        .args(["sum", "--check", "--ignore-missing", "--strict"])
+        .args(["sum", "--check", "--ignore-missing", "--strict", "--threads=4"])
         .current_dir(folder.path())
         .stdin(std::process::Stdio::piped())
         .stdout(std::fs::File::create(folder.join("report")).unwrap())
