@@ -125,7 +125,7 @@ fn home() -> Option<TempDir> {
         return None;
     }
     // As the kernel names it.
-    let place = std::env::temp_dir().canonicalize().unwrap();
+    let place = env::temp_dir().canonicalize().unwrap();
     Some(tempfile::Builder::new().prefix("flatout-sys-").tempdir_in(place).unwrap())
 }
 
