@@ -105,7 +105,7 @@ impl Folders {
 
     fn below(parent: &Path) -> Self {
         // What others may read is read by others here, whatever whoever starts the tests keeps to himself.
-        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+        rustix::process::umask(Mode::from_raw_mode(0o022));
         let place = tempfile::tempdir_in(parent).unwrap();
         let [source, target] = ["source", "target"].map(|name| place.path().join(name));
         for folder in [&source, &target] {
