@@ -1,8 +1,9 @@
 //! What a figure of the disk area is held against, and its bottleneck.
 
+use flatout_io::operations::Direction;
 use flatout_io::{Caching, Engine, Tuning};
 use flatout_measure::ceiling::{self, TOLERANCE};
-use flatout_measure::{Ceiling, Evidence, Key, Measured, Provenance, Row as _, warning};
+use flatout_measure::{Ceiling, Evidence, Measured, Provenance, Row as _, warning};
 use flatout_sys::Nature;
 use flatout_sys::storage::IoLimit;
 
@@ -11,7 +12,6 @@ use super::finish::{Finding, findings};
 use super::pattern::{IoType, Pattern};
 use super::row::{Extents, Figure, Row};
 use super::test_file::TestFile;
-use crate::file_trial::evidence::ratio;
 use crate::file_trial::group_limit;
 
 /// Share of a bound from which on the bound is the limit.
@@ -235,42 +235,31 @@ fn group_limit(finding: &Finding<'_>, file: &TestFile) -> Option<(String, f64)> 
     if is_from_memory(row, file) || is_to_cache || row.test.is_latency() {
         return None;
     }
-    let limits = file.limits.iter().filter_map(|limit| Some((limit, tightest(finding, limit)?)));
-    let (limit, value) = limits.min_by(|a, b| a.1.total_cmp(&b.1))?;
-    Some((limit.name(), value))
+    tightest(finding, &file.limits)
 }
 
-fn tightest(finding: &Finding<'_>, limit: &IoLimit) -> Option<f64> {
+fn tightest(finding: &Finding<'_>, limits: &[IoLimit]) -> Option<(String, f64)> {
     let (row, block) = (finding.row, finding.row.tuning.block_bytes as f64);
-    let [reads, writes] = shares(row);
-    let of = |most: [Option<u64>; 2], moved: [Key; 2], share: f64| {
-        let [bytes, operations] = most.map(|most| most.map(|most| most as f64));
-        let [moved, requests] = moved.map(|key| finding.facts.number(key));
-        // The page cache makes requests of its own length.
-        let request_bytes = match row.tuning.caching {
-            Caching::Direct => Some(block),
-            _ => ratio(moved, requests).filter(|bytes| bytes.is_normal()),
-        };
-        let all = [bytes, operations.zip(request_bytes).map(|(count, bytes)| count * bytes)];
-        let least = all.into_iter().flatten().reduce(f64::min).filter(|_| share > 0.0)?;
-        Some(least / share / if row.counts_bytes() { 1.0 } else { block })
+    // The page cache makes requests of its own length.
+    let request_bytes = (row.tuning.caching == Caching::Direct).then_some(block);
+    let of = |(direction, share): (Direction, f64)| {
+        let least = group_limit::tightest(limits, finding.facts, direction, request_bytes);
+        let (bytes_per_s, name, _) = least.filter(|_| share > 0.0)?;
+        Some((name, bytes_per_s / share / if row.counts_bytes() { 1.0 } else { block }))
     };
-    let IoLimit { read_bytes_per_s, read_operations_per_s, .. } = *limit;
-    let read = [read_bytes_per_s, read_operations_per_s];
-    let read = of(read, [fact::DISK_READ_BYTES, fact::DISK_READ_REQUESTS], reads);
-    let write = [limit.write_bytes_per_s, limit.write_operations_per_s];
-    let write = of(write, [fact::DISK_WRITE_BYTES, fact::DISK_WRITE_REQUESTS], writes);
-    match row.test.io_type() {
-        IoType::Read => read,
-        IoType::Write => write,
-        IoType::Copy | IoType::Mixed => [read, write].into_iter().flatten().reduce(f64::min),
-    }
+    let both = [Direction::Read, Direction::Write].into_iter().zip(shares(row));
+    both.filter_map(of).min_by(|one, other| one.1.total_cmp(&other.1))
 }
 
 /// The shares of the figure that are read and written.
 fn shares(row: &Row) -> [f64; 2] {
     let reads = f64::from(row.read_percent) / 100.0;
-    if row.test.io_type() == IoType::Mixed { [reads, 1.0 - reads] } else { [1.0; 2] }
+    match row.test.io_type() {
+        IoType::Read => [1.0, 0.0],
+        IoType::Write => [0.0, 1.0],
+        IoType::Copy => [1.0; 2],
+        IoType::Mixed => [reads, 1.0 - reads],
+    }
 }
 
 /// What the slowest link of the disks carries, in the unit of the row. Several disks share the
@@ -345,7 +334,8 @@ mod tests {
             let mut row = measured(Row { tuning, ..row });
             row.facts.set(fact::DISK_READ_BYTES, 1_310_720_u64);
             row.facts.set(fact::DISK_READ_REQUESTS, requests);
-            tightest(&findings(&mut row).next().unwrap(), &limit)
+            let found = tightest(&findings(&mut row).next().unwrap(), std::slice::from_ref(&limit));
+            found.map(|(_, value)| value)
         };
         let read = Pattern::SequentialRead;
         assert_eq!(of(read, Caching::Direct, 10), Some(409_600.0));

@@ -14,21 +14,21 @@ pub(crate) const REACHED: f64 = 0.8;
 /// What limits a row from there on.
 pub(crate) const LIMITER: &str = "the control group's limit";
 
-/// The limit that allows least of a figure in bytes per second: of bytes, or of requests, which are as long as
-/// those of the row were. The row says so; its limiter is named where it is that.
-pub(crate) fn of(
-    outcome: &mut Outcome,
+/// The limit that allows least in a direction: bytes per second, its name, and what was set. It is of bytes, or
+/// of requests of this length; where none is told, of that which those of the row had.
+pub(crate) fn tightest(
     limits: &[IoLimit],
     facts: &Facts,
     direction: Direction,
-) -> Option<Ceiling> {
-    let median = outcome.median?;
+    request_bytes: Option<f64>,
+) -> Option<(f64, String, String)> {
     let moved = match direction {
         Direction::Read => [DISK_READ_BYTES, DISK_READ_REQUESTS],
         Direction::Write => [DISK_WRITE_BYTES, DISK_WRITE_REQUESTS],
     };
     let [bytes, requests] = moved.map(|key| facts.number(key));
-    let request_bytes = ratio(bytes, requests).filter(|bytes| bytes.is_normal());
+    let seen = || ratio(bytes, requests).filter(|bytes| bytes.is_normal());
+    let request_bytes = request_bytes.or_else(seen);
     let all = limits.iter().flat_map(|limit| {
         let (bytes, requests) = match direction {
             Direction::Read => (limit.read_bytes_per_s, limit.read_operations_per_s),
@@ -41,7 +41,18 @@ pub(crate) fn of(
         of_bytes.into_iter().chain(of_requests)
     });
     let (value, text, limit) = all.min_by(|one, other| one.0.total_cmp(&other.0))?;
-    let name = limit.name();
+    Some((value, limit.name(), text))
+}
+
+/// The tightest limit of a figure in bytes per second. The row says so; its limiter is named where it is that.
+pub(crate) fn of(
+    outcome: &mut Outcome,
+    limits: &[IoLimit],
+    facts: &Facts,
+    direction: Direction,
+) -> Option<Ceiling> {
+    let median = outcome.median?;
+    let (value, name, text) = tightest(limits, facts, direction, None)?;
     outcome.warn(warning::IO_LIMIT, format!("{name} allows {text}"));
     let bound = Ceiling::known(name, Some(value), Provenance::Given);
     Some(if median >= REACHED * value { bound.limited_by(LIMITER) } else { bound })
