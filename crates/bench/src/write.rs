@@ -105,7 +105,7 @@ impl Writer {
         choice.tuning.caching = target.caching();
         let refused = fallback.map(|fallback| Warning::new(fallback.code, fallback.text));
         let mut warnings = Vec::from_iter(refused);
-        if choice.tuning.engine == Engine::Uring && scan::is_served(target.file()) {
+        if choice.tuning.engine == Engine::Uring && scan::may_answer_short(target.file()) {
             (choice.tuning.engine, choice.tuning.depth) = (Engine::Sync, 1);
             choice.engine_reason = format!("{}: no io_uring", scan::SERVED);
             warnings.push(Warning::new(warning::URING_REFUSED, choice.engine_reason.clone()));

@@ -12,7 +12,7 @@ mod tally;
 use std::os::fd::BorrowedFd;
 
 use flatout_sys::buffer::AlignedBuffer;
-use flatout_sys::filesystem::{self, Nature};
+use flatout_sys::filesystem;
 use flatout_sys::mapping::Window;
 use flatout_sys::ring::Ring;
 use flatout_sys::view::ByteView;
@@ -121,7 +121,7 @@ impl Scanner {
                 Ok(window) => Ok(Prepared::Mapped(Some(window))),
                 Err(why) => Err(Fallback::new("mmap_refused", "mmap", why, instead)),
             },
-            Engine::Uring if is_served(source.file()) => Err(no_ring(SERVED)),
+            Engine::Uring if may_answer_short(source.file()) => Err(no_ring(SERVED)),
             Engine::Uring => match Ring::new(&[source.file()], tuning.depth, length) {
                 Ok(ring) => Ok(Prepared::Ringed(Box::new(ring))),
                 Err(error) => match uring_refusal(&error) {
@@ -198,11 +198,9 @@ pub fn null(
     pass
 }
 
-/// Whether a program in user space serves the file, or the host by virtiofs, which statfs(2) calls FUSE.
-/// Where it has files read around the page cache and answers short, the ring asks for the rest at the
-/// place where it began, and calls the read whole: seen with Linux 6.18.
-pub fn is_served(file: BorrowedFd<'_>) -> bool {
-    filesystem::of(file).is_ok_and(|filesystem| filesystem.nature == Nature::Userspace)
+/// Whether a ring would take less than was asked for as the whole.
+pub fn may_answer_short(file: BorrowedFd<'_>) -> bool {
+    filesystem::of(file).is_ok_and(|filesystem| filesystem.may_answer_short())
 }
 
 /// Why such a file has no ring.

@@ -87,6 +87,13 @@ impl Filesystem {
         matches!(self.nature, Nature::Network | Nature::Userspace) || self.name == "unknown"
     }
 
+    /// Whether a program in user space answers, or the host by virtiofs, which may come short at any time. Where
+    /// it has files read around the page cache, a ring asks for the rest at the place where it began, and calls
+    /// the read whole: seen with Linux 6.18.
+    pub fn may_answer_short(&self) -> bool {
+        self.nature == Nature::Userspace
+    }
+
     /// Whether each change of a file has a time of its own once somebody has looked at the one before it
     /// (`FS_MGTIME`); elsewhere all changes within a tick of the kernel's clock have the same.
     pub fn times_each_change(&self) -> bool {

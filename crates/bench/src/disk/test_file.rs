@@ -197,8 +197,7 @@ impl TestFile {
         }
     }
 
-    /// Refuses a server (FUSE) that answers short: a ring asks for the rest at the place where it began, and
-    /// calls it whole (Linux 6.18).
+    /// Refuses a server that does answer short: what a ring makes of it would be the figure.
     fn answers_whole(&self, tuning: &Tuning) -> Result<(), String> {
         let length_bytes = tuning.block_bytes.min(self.length_bytes) as usize;
         let answer = || {
@@ -208,7 +207,7 @@ impl TestFile {
             rustix::io::pread(source.file(), buffer.as_mut_slice(), 0).ok()
         };
         let is_short = || answer().is_some_and(|bytes| bytes < length_bytes);
-        match self.filesystem.nature == Nature::Userspace && is_short() {
+        match self.filesystem.may_answer_short() && is_short() {
             true => Err(scan::SERVED.to_owned()),
             false => Ok(()),
         }

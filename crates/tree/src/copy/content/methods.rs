@@ -151,7 +151,7 @@ impl Methods {
             is_one: devices.0 == devices.1,
         };
         let pair = Arc::new(Pair { devices, facts, refused: Default::default() });
-        if is_fuse(&facts.source) || is_fuse(&facts.target) {
+        if facts.source.may_answer_short() || facts.target.may_answer_short() {
             pair.refuse(Method::Uring, Errno::OPNOTSUPP);
         }
         if self.lacks_threads.load(Ordering::Relaxed) {
@@ -170,13 +170,6 @@ impl Methods {
 
 fn examine(file: BorrowedFd<'_>, operation: &'static str) -> Result<Filesystem, Refusal> {
     filesystem::of(file).map_err(|error| Refusal::of(operation)(errno_of(&error)))
-}
-
-/// Whether a server in user space answers, which may come short at any time. Where it has files
-/// read around the page cache, the ring asks for the rest at the place where it began, and calls
-/// the read whole: seen with Linux 6.18.
-fn is_fuse(side: &Filesystem) -> bool {
-    side.nature == Nature::Userspace || side.name == "virtiofs"
 }
 
 impl Pair {
