@@ -3,12 +3,14 @@
 
 use std::path::PathBuf;
 
+use clap::Args;
 use flatout_measure::size_text;
 use flatout_sys::blas::Library;
 use flatout_sys::dgemm::{Kernels, Level};
 use flatout_sys::stream::Kernel;
 use serde::{Deserialize, Serialize};
 
+use crate::option::{Words, time, words};
 use crate::{Room, cpu, memory, workers};
 
 /// What is timed.
@@ -22,22 +24,39 @@ pub enum Work {
     Stream(Kernel),
 }
 
-/// What is timed, how, and by whom.
-#[derive(Debug, Clone)]
+const WORK: &Words<Work> = &[
+    ("product", Work::Product, "Product of two matrices"),
+    ("factor", Work::Factor, "LU factorisation"),
+    ("copy", Work::Stream(Kernel::Copy), "c = a"),
+    ("scale", Work::Stream(Kernel::Scale), "b = q c"),
+    ("add", Work::Stream(Kernel::Add), "c = a + b"),
+    ("triad", Work::Stream(Kernel::Triad), "a = b + q c"),
+];
+
+/// Time one product of matrices, factorisation or stream through memory
+#[derive(Debug, Clone, Args)]
+#[group(skip)]
 pub struct Job {
-    /// What is timed.
+    /// What is timed
+    #[arg(id = "what", value_name = "WHAT", value_parser = words(WORK))]
     pub work: Work,
-    /// Order of the matrices; elements of each array of a stream.
+    /// Order of the matrices, or elements of each array of a stream
+    #[arg(long, value_name = "N")]
     pub order: u64,
-    /// Threads.
+    /// Threads
+    #[arg(short = 'j', long, value_name = "N", default_value_t = 1)]
     pub threads: u32,
-    /// Seed of the numbers.
-    pub seed: u64,
-    /// Time that the repetitions take together, at least.
+    /// Time of the repetitions together
+    #[arg(id = "duration", long = "duration", value_name = "TIME", value_parser = time, default_value = "1s")]
     pub time_ns: u64,
-    /// The library that does it, instead of our kernels.
+    /// Seed of the numbers
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// The library that does it instead of flatout: OpenBLAS
+    #[arg(long, value_name = "FILE")]
     pub library: Option<PathBuf>,
-    /// Streams as a compiler makes them of STREAM's loops, with ordinary stores.
+    /// Streams as the plain loops of STREAM
+    #[arg(long)]
     pub plain: bool,
 }
 

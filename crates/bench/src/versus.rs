@@ -23,11 +23,12 @@ pub mod state;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum, ValueHint};
 use flatout_measure::{Chart, Outcome};
 use flatout_sys::CancelToken;
 
 pub use crate::area::Extent;
+use crate::option::size;
 use crate::tried::Tried;
 use crate::{Error, place, scratch};
 use commands::Commands;
@@ -63,21 +64,31 @@ flatout_sys::words! {
     }
 }
 
-/// What a race of copiers works on, where something else is wanted than the usual.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+const HEADING: &str = "Copying trees";
+
+// What a race of copiers works on, where something else is wanted than the usual.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[group(skip)]
+#[expect(missing_docs, reason = "clap would take it for what the command does")]
 pub struct Trees {
-    /// Names of corpora; none: the usual ones.
-    pub corpora: Vec<String>,
-    /// A tree of the user's, which is only read.
-    pub tree: Option<PathBuf>,
-    /// Length of each file of a corpus that leaves this open.
+    /// Copying: length of each file
+    #[arg(id = "file_size", long = "file-size", value_name = "SIZE", value_parser = size, help_heading = HEADING)]
     pub file_bytes: Option<u64>,
-    /// Number of its files.
+    /// Copying: number of files
+    #[arg(long, value_name = "N", help_heading = HEADING)]
     pub files: Option<u64>,
-    /// How deep its folders lie.
+    /// Copying: folders above each other
+    #[arg(id = "tree_depth", long = "tree-depth", value_name = "N", help_heading = HEADING)]
     pub depth: Option<u32>,
-    /// Whether flatout keeps no attributes, as most of its rivals.
-    pub no_preserve: bool,
+    /// Copying: names of corpora, see below
+    #[arg(id = "corpus", long = "corpus", value_name = "NAME,…", value_delimiter = ',', help_heading = HEADING)]
+    pub corpora: Vec<String>,
+    /// Copying: a tree of your own, which is only read
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::DirPath, help_heading = HEADING)]
+    pub tree: Option<PathBuf>,
+    /// Copying: flatout keeps no attributes, as most of its rivals
+    #[arg(long, value_name = "all", value_parser = ["all"], help_heading = HEADING)]
+    pub no_preserve: Option<String>,
 }
 
 /// What every discipline needs to make its races.

@@ -4,7 +4,6 @@
 pub mod bench;
 pub mod compare;
 pub mod completions;
-pub mod compute;
 pub mod copy;
 pub mod cp;
 pub mod help;
@@ -104,7 +103,7 @@ pub enum Command {
     Man(man::Man),
     /// Time one product of matrices, factorisation or stream through memory
     #[command(hide = true)]
-    Compute(compute::Compute),
+    Compute(flatout_bench::compute::Job),
     /// Move the bytes of one file into another, block by block, as dd does
     #[command(hide = true)]
     Transfer(transfer::Transfer),

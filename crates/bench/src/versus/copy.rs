@@ -124,7 +124,8 @@ fn copiers(ground: &Ground) -> Vec<(Contestant, Copier)> {
         let manner = Manner::of(found.rival.name)?;
         Some((found.into(), copier(manner, found.path.clone())))
     });
-    let own = if ground.trees.no_preserve { Manner::FLATOUT_BARE } else { Manner::FLATOUT };
+    let own =
+        if ground.trees.no_preserve.is_some() { Manner::FLATOUT_BARE } else { Manner::FLATOUT };
     let mut rivals = rivals.peekable();
     let ours = rivals
         .peek()

@@ -45,24 +45,8 @@ pub struct Versus {
     /// States in which the work begins, or must end
     #[arg(long, value_name = "STATE,…", value_delimiter = ',', default_value = "warm")]
     state: Vec<State>,
-    /// Copying: length of each file
-    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Copying trees")]
-    file_size: Option<u64>,
-    /// Copying: number of files
-    #[arg(long, value_name = "N", help_heading = "Copying trees")]
-    files: Option<u64>,
-    /// Copying: folders above each other
-    #[arg(long, value_name = "N", help_heading = "Copying trees")]
-    tree_depth: Option<u32>,
-    /// Copying: names of corpora, see below
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', help_heading = "Copying trees")]
-    corpus: Vec<String>,
-    /// Copying: a tree of your own, which is only read
-    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::DirPath, help_heading = "Copying trees")]
-    tree: Option<PathBuf>,
-    /// Copying: flatout keeps no attributes, as most of its rivals
-    #[arg(long, value_name = "all", value_parser = ["all"], help_heading = "Copying trees")]
-    no_preserve: Option<String>,
+    #[command(flatten)]
+    asked: Trees,
     /// Race commands of your own, this one against the first that is given, instead of rivals; sh gets
     /// them where one needs it
     #[arg(long = "command", value_name = "NAME=COMMAND", help_heading = "Any commands",
@@ -111,18 +95,10 @@ impl Versus {
     /// What copiers are to work on. Where everybody races, and not quickly, they get less than when
     /// they are named.
     pub fn trees(&self) -> Trees {
-        let asked = Trees {
-            corpora: self.corpus.clone(),
-            tree: self.tree.clone(),
-            file_bytes: self.file_size,
-            files: self.files,
-            depth: self.tree_depth,
-            no_preserve: self.no_preserve.is_some(),
-        };
-        if !self.rivals.is_empty() || self.quick || asked != Trees::default() {
-            return asked;
+        if !self.rivals.is_empty() || self.quick || self.asked != Trees::default() {
+            return self.asked.clone();
         }
-        Trees { corpora: copy::BESIDE_OTHERS.map(str::to_owned).to_vec(), ..asked }
+        Trees { corpora: copy::BESIDE_OTHERS.map(str::to_owned).to_vec(), ..Trees::default() }
     }
 }
 

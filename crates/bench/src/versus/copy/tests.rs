@@ -203,7 +203,7 @@ fn what_is_unchanged_is_one_copy_that_stays_for_all_rounds() {
     // Without times flatout would copy everything again, too.
     let mut without = Stable::new(&[("rsync-a", script), ("cp-a", script)]);
     without.ground.states = vec![State::Unchanged];
-    without.ground.trees.no_preserve = true;
+    without.ground.trees.no_preserve = Some("all".to_owned());
     let checked = turn(&mut self::races(&without.ground).unwrap()[0], 1, 0).unwrap();
     assert_eq!(checked.facts.text(fact::TARGETS), Some("one copy by rsync-a, for all"));
 }
