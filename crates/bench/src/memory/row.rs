@@ -201,10 +201,10 @@ impl Terms<'_> {
     }
 }
 
-/// What each of `threads` gets of `bytes`, in whole steps.
-pub(super) fn part(bytes: u64, threads: u32) -> u64 {
+/// What each of so many, threads or arrays, gets of `bytes`, in whole steps.
+pub(super) fn part(bytes: u64, count: u32) -> u64 {
     let granule = GRANULE_BYTES as u64;
-    bytes / u64::from(threads.max(1)) / granule * granule
+    bytes / u64::from(count.max(1)) / granule * granule
 }
 
 /// The memory that these rows need.

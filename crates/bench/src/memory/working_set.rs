@@ -4,9 +4,10 @@
 //! The working set is all arrays of a kernel together. The arrays are brought into the caches
 //! before the clock starts, and gone through again and again while it runs.
 
-use flatout_sys::stream::{GRANULE_BYTES, Kernel, Stream};
+use flatout_sys::stream::{Kernel, Stream, Uses};
 
 use super::levels::{Level, Levels, MEMORY};
+use super::row::part;
 use super::trial::{StreamTest, Way};
 use crate::Extent;
 
@@ -62,10 +63,8 @@ fn sizes(extent: Extent, levels: &Levels) -> Vec<u64> {
 
 /// Bytes of each array of a kernel.
 pub(super) fn share_bytes(kernel: Kernel, working_set_bytes: u64) -> u64 {
-    let uses = kernel.uses();
-    let arrays = u64::from(uses.target) + u64::from(uses.first) + u64::from(uses.second);
-    let granule = GRANULE_BYTES as u64;
-    working_set_bytes / arrays / granule * granule
+    let Uses { target, first, second } = kernel.uses();
+    part(working_set_bytes, [target, first, second].map(u32::from).iter().sum())
 }
 
 /// What a trial runs; none where this CPU has no such kernel.
