@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
+use flatout_measure::statistics::median;
 use flatout_sys::usage::process_io;
 use flatout_sys::{fill_random, monotonic_ns};
 
@@ -248,12 +249,11 @@ fn removing_ns(directory: &Path) -> Option<(f64, f64)> {
     for _ in 1..TURNS {
         waits.push(settle_ns(directory)?);
     }
-    waits.sort_by(f64::total_cmp);
     let removed_ns = nanoseconds(|| {
         drop(files);
         Some(())
     })?;
-    Some((waits[TURNS / 2], removed_ns / REMOVED_FILES as f64))
+    Some((median(&waits)?, removed_ns / REMOVED_FILES as f64))
 }
 
 fn nanoseconds(work: impl FnOnce() -> Option<()>) -> Option<f64> {

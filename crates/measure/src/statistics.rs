@@ -61,6 +61,18 @@ pub fn max(samples: &[f64]) -> Option<f64> {
     extremes(samples).map(|(_, high)| high)
 }
 
+/// The mean; `None` of nothing.
+pub fn mean(samples: &[f64]) -> Option<f64> {
+    (!samples.is_empty()).then(|| samples.iter().sum::<f64>() / samples.len() as f64)
+}
+
+/// The standard deviation of what the samples were drawn from; `None` below two.
+pub fn standard_deviation(samples: &[f64]) -> Option<f64> {
+    let mean = mean(samples).filter(|_| samples.len() > 1)?;
+    let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
+    Some((squares / (samples.len() - 1) as f64).sqrt())
+}
+
 /// The value below which the share `q` of the samples lies, interpolated linearly between
 /// the two samples beside it. `None` of nothing and for `q` outside 0 to 1.
 ///
@@ -172,10 +184,21 @@ mod tests {
     #[test]
     fn nothing_of_nothing() {
         assert_eq!(median(&[]), None);
+        assert_eq!(mean(&[]), None);
         assert_eq!(extremes([0.0; 0]), None);
         assert_eq!(quantile(&[], 0.5), None);
         assert_eq!(median_absolute_deviation(&[]), None);
         assert!(outliers(&[]).is_empty());
+    }
+
+    #[test]
+    fn the_deviation_is_that_of_a_sample() {
+        assert_eq!(
+            standard_deviation(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0])
+                .map(|d| (d * 1e4).round()),
+            Some(21381.0)
+        );
+        assert_eq!(standard_deviation(&[1.0]), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! from the device, too. Attributes, the start of the program and reading what is cached are not
 //! in it, so that no copy can be faster.
 
+use flatout_measure::statistics::standard_deviation;
 use flatout_measure::{Ceiling, Facts, Measured, Outcome, ceiling};
 
 use super::State;
@@ -97,14 +98,6 @@ fn describe(outcome: &Outcome, facts: &mut Facts, wanted: &Wanted) {
     let each = cpu_ns.map(|(user, system)| (user + system) / 1e9 / (bytes as f64 / GIB));
     // CPU time by the bytes that were copied.
     facts.set_known("cpu_s_per_gib", each);
-}
-
-/// That of the samples around their mean; `None` below two.
-fn standard_deviation(samples: &[f64]) -> Option<f64> {
-    let count = samples.len() as f64;
-    let mean = samples.iter().sum::<f64>() / count;
-    let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
-    (samples.len() > 1).then(|| (squares / (count - 1.0)).sqrt())
 }
 
 /// What a file and a byte take at least.
@@ -241,15 +234,5 @@ mod tests {
         assert_eq!(Model { read_byte_ns: None, ..model() }.bare_ns(&corpus, true), None);
         let links = name::parse(&["source-tree".to_owned()]).unwrap().remove(0);
         assert_eq!(model().bare_ns(&links, false), None);
-    }
-
-    #[test]
-    fn the_deviation_is_that_of_a_sample() {
-        assert_eq!(
-            standard_deviation(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0])
-                .map(|d| (d * 1e4).round()),
-            Some(21381.0)
-        );
-        assert_eq!(standard_deviation(&[1.0]), None);
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use flatout_io::cause_text;
-use flatout_measure::statistics::{self, median};
+use flatout_measure::statistics::{self, mean, median};
 use flatout_measure::{CLOCK_READS, Facts, Key, Sample, Spoil, TrialError, Warning, warning};
 use flatout_sys::core_clock::{self, Chain};
 use flatout_sys::{affinity, clock as time, steal};
@@ -259,10 +259,6 @@ fn clock_facts(windows: &[SampleWindow], reading: Reading) -> Facts {
     set(fact::CLOCK_AFTER_HZ, mean(&of(|window| window.after)));
     set(fact::CHAIN_AGREEMENT_RATIO, mean(&agreement));
     facts
-}
-
-fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// One trial of the clock alone: cycles as the amount, nothing beside the chains.

@@ -5,7 +5,7 @@
 //! chance, so a plateau is called likely, never certain.
 
 use super::{knees, rates};
-use crate::statistics::{median, quantile, sorted};
+use crate::statistics::{mean, median, quantile, sorted};
 
 /// Groups of bins that must be there to speak of a flat curve.
 pub const GROUPS_LEAST: usize = 10;
@@ -93,8 +93,7 @@ fn flat(rates: &[f64]) -> Option<f64> {
 fn level(rates: &[f64]) -> Option<f64> {
     let sorted = sorted(rates);
     let cut = (sorted.len() as f64 * TRIM).ceil() as usize;
-    let kept = sorted.get(cut..sorted.len().checked_sub(cut)?)?;
-    (!kept.is_empty()).then(|| kept.iter().sum::<f64>() / kept.len() as f64)
+    mean(sorted.get(cut..sorted.len().checked_sub(cut)?)?)
 }
 
 /// The nearest round figure within the tolerance.

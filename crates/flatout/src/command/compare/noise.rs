@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use flatout_measure::comparison::DEFAULT_THRESHOLD_RATIO;
 use flatout_measure::comparison::noise::{Learned, Noise, learn as learn_from};
 use flatout_measure::record::Record;
+use flatout_measure::statistics::extremes;
 use flatout_report::comparison::Form;
 use flatout_report::{quantity, text};
 use flatout_sys::cancel::CancelToken;
@@ -81,9 +82,8 @@ fn table(learned: &Learned) -> String {
         quantity::counted(learned.runs as usize, "run")
     );
     let width = tests.keys().map(|id| text::visible(id).chars().count()).max().unwrap_or(0);
-    for (id, mut within) in tests {
-        within.sort_by(f64::total_cmp);
-        let (least, most) = (within[0], within[within.len() - 1]);
+    for (id, within) in tests {
+        let Some((least, most)) = extremes(&within) else { continue };
         let id = text::visible(id);
         let range = match within.len() {
             1 => quantity::percent(least),

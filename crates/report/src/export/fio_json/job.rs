@@ -105,7 +105,9 @@ impl Rates {
     /// trials.
     fn side(&self, outcome: &Outcome, mean_ns: Option<f64>) -> Value {
         let fact = |key: &str| outcome.fact_number(key);
-        let (mean, deviation) = moments(&self.samples);
+        let mean = statistics::mean(&self.samples);
+        // fio says of one that it does not deviate.
+        let deviation = mean.map(|_| statistics::standard_deviation(&self.samples).unwrap_or(0.0));
         let least = statistics::min(&self.samples);
         let most = statistics::max(&self.samples);
         let kib = |bytes: Option<f64>| bytes.map(|bytes| whole(bytes / 1024.0));
@@ -198,18 +200,6 @@ fn mean_ns(outcome: &Outcome, rates: &Rates, in_flight: f64) -> Option<f64> {
     let is_durable = outcome.parameter_text("until") == Some("durable");
     let holds = is_closed && !is_durable && rates.operations_per_s > 0.0;
     holds.then(|| in_flight / rates.operations_per_s * 1e9)
-}
-
-/// Mean and standard deviation of a sample, as fio takes them.
-fn moments(samples: &[f64]) -> (Option<f64>, Option<f64>) {
-    if samples.is_empty() {
-        return (None, None);
-    }
-    let count = samples.len() as f64;
-    let mean = samples.iter().sum::<f64>() / count;
-    let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
-    let deviation = if samples.len() > 1 { (squares / (count - 1.0)).sqrt() } else { 0.0 };
-    (Some(mean), Some(deviation))
 }
 
 /// The options of the job that does the row; earlier records have the line for a shell alone.
