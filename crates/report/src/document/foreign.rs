@@ -132,17 +132,8 @@ fn row(id: &str, parameters: Map<String, Value>, unit: Unit, samples: Vec<f64>) 
 }
 
 fn failed(id: &str, parameters: Map<String, Value>, why: String) -> Outcome {
-    without_figure(id, parameters, Status::Failed, Warning::new(warning::FAILED, why))
-}
-
-fn without_figure(
-    id: &str,
-    parameters: Map<String, Value>,
-    status: Status,
-    why: Warning,
-) -> Outcome {
-    let (id, warnings) = (id.to_owned(), vec![why]);
-    Outcome { id, parameters, status, warnings, ..Outcome::default() }
+    let why = Warning::new(warning::FAILED, why);
+    Outcome { parameters, ..Outcome::without_figure(id, Status::Failed, why) }
 }
 
 /// Tells rows apart that would be one: jobs of one name, for example.
@@ -327,7 +318,10 @@ fn google_benchmark(document: &Value) -> Vec<Outcome> {
     // Their time is 0.
     let skipped = skipped.into_iter().map(|one| {
         let why = Warning::new(warning::UNSUPPORTED, text(&one["skip_message"]));
-        without_figure(ID, named(name(one)), Status::Unsupported, why)
+        Outcome {
+            parameters: named(name(one)),
+            ..Outcome::without_figure(ID, Status::Unsupported, why)
+        }
     });
     rows.chain(broken).chain(skipped).collect()
 }
