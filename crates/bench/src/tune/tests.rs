@@ -98,7 +98,7 @@ fn a_setting_that_is_disturbed_in_every_trial_is_left_with_all_of_them() {
 #[test]
 fn copies_between_two_places_have_entries_of_their_own() {
     let places = [tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap()];
-    if crate::scratch::on(places[0].path()).unwrap().in_memory {
+    if scratch::on(places[0].path()).unwrap().in_memory {
         return eprintln!("skipped: temporary files lie in memory, too");
     }
     let directories = places.iter().map(|place| place.path().to_owned()).collect();
