@@ -60,6 +60,10 @@ pub(super) fn open_path(
     let open = |flags| rustix::fs::openat(at, name, flags, Mode::empty());
     match open(flags) {
         Err(Errno::ACCESS) => Ok((open(flags | OFlags::PATH)?, Access::SearchOnly)),
+        // It is somebody else's, whose access time may change.
+        Err(Errno::PERM) if flags.contains(OFlags::NOATIME) => {
+            Ok((open(flags - OFlags::NOATIME)?, Access::Full))
+        }
         opened => Ok((opened?, Access::Full)),
     }
 }

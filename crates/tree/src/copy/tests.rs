@@ -474,18 +474,21 @@ fn siblings_that_nobody_has_begun_with_cost_no_descriptors() {
 }
 
 #[test]
-fn reading_a_file_of_ones_own_changes_no_access_time() {
+fn reading_what_is_ones_own_changes_no_access_time() {
     let place = tempfile::tempdir().unwrap();
     let (source, target) = (place.path().join("source"), place.path().join("target"));
-    fs::create_dir(&source).unwrap();
-    let file = source.join("file");
-    fs::write(&file, "x").unwrap();
+    fs::create_dir_all(source.join("directory/below")).unwrap();
+    fs::write(source.join("file"), "x").unwrap();
     // Older than the last change: wherever the kernel notes any, it would note this one.
     let old = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
-    fs::File::open(&file).unwrap().set_times(fs::FileTimes::new().set_accessed(old)).unwrap();
+    let all = ["file", "directory/below", "directory"];
+    for name in all {
+        let file = fs::File::open(source.join(name)).unwrap();
+        file.set_times(fs::FileTimes::new().set_accessed(old)).unwrap();
+    }
     let (ended, complaints) = run(options(), &source, &target);
     assert_eq!((ended.totals.files, complaints.len()), (1, 0));
-    for file in [file, target.join("file")] {
-        assert_eq!(fs::metadata(&file).unwrap().accessed().unwrap(), old, "{file:?}");
+    for path in all.iter().flat_map(|name| [source.join(name), target.join(name)]) {
+        assert_eq!(fs::metadata(&path).unwrap().accessed().unwrap(), old, "{path:?}");
     }
 }

@@ -2,13 +2,14 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
 
 use super::unfinished::is_unfinished;
 use super::view::{self, Overlap};
 use crate::copy::attributes::{self};
-use crate::copy::directory::{self, Access, Found, Named, Origin};
+use crate::copy::directory::{Access, DIRECTORY, Found, Named, Origin, open_path};
+use crate::copy::file::reading_flags;
 use crate::copy::reason::{HOLDS_SOURCE, INSIDE, LOOPS, OTHER_OVER, SAME_DIRECTORY};
 use crate::copy::rules::opening;
 use crate::copy::{
@@ -19,10 +20,9 @@ use crate::copy::{
 /// Opens both sides. Also tells what may be done with the source.
 pub(super) fn open(entry: Entry<'_>, origin: Origin) -> Result<(Pair, Access), Trouble> {
     let copy = entry.copy;
-    let opened = match copy.follows(entry.directory) {
-        true => directory::open_followed(entry.pair.source(), entry.source),
-        false => directory::open(entry.pair.source(), entry.source),
-    };
+    let mut flags = DIRECTORY | reading_flags(copy, entry.pair);
+    flags.set(OFlags::NOFOLLOW, !copy.follows(entry.directory));
+    let opened = open_path(entry.pair.source(), entry.source, flags);
     let (from, access) = opened.map_err(|errno| match errno {
         Errno::LOOP | Errno::NOTDIR => {
             Trouble::Source(Refusal::because("open", "it is no directory any more"))
