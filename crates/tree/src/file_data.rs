@@ -87,7 +87,21 @@ pub(crate) fn path_of(file: impl AsFd) -> Option<Vec<u8>> {
 /// Opens what bears a name for reading, be it a FIFO, which does not block; a symlink is not followed.
 pub(crate) fn open(directory: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    rustix::fs::openat(directory, name, flags, Mode::empty())
+    open_unseen(directory, name, flags | OFlags::NOATIME)
+}
+
+/// Opens something; where it is somebody else's, its access time may change (open(2)).
+pub(crate) fn open_unseen(
+    at: BorrowedFd<'_>,
+    name: impl Arg + Copy,
+    flags: OFlags,
+) -> Result<OwnedFd, Errno> {
+    match rustix::fs::openat(at, name, flags, Mode::empty()) {
+        Err(Errno::PERM) if flags.contains(OFlags::NOATIME) => {
+            rustix::fs::openat(at, name, flags - OFlags::NOATIME, Mode::empty())
+        }
+        opened => opened,
+    }
 }
 
 /// Whether an open directory has no name any more, so that it cannot be listed.

@@ -18,11 +18,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use rustix::fs::{Mode, OFlags, Stat};
+use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
 use super::{Inheritance, Made, Refusal};
+use crate::file_data::open_unseen;
 use crate::lock::lock;
 use crate::selection::Ignored;
 
@@ -31,7 +32,7 @@ pub(super) use closed::Closed;
 use closed::Record;
 #[cfg(test)]
 pub(super) use closed::tests::closed as closed_of_tests;
-pub(super) use held::{Held, Open, moved};
+pub(super) use held::{Held, moved};
 use turn::Turn;
 
 /// How directories are opened.
@@ -40,29 +41,16 @@ pub(super) const DIRECTORY: OFlags =
 
 const GO_BACK: &str = "go back to";
 
-/// Opens a directory, not following a symlink. One that may be searched but not read is pinned by
-/// `O_PATH`: names in it can be looked up, made and replaced, but not listed (open(2)).
-pub(super) fn open(at: BorrowedFd<'_>, name: &CStr) -> Result<(OwnedFd, Access), Errno> {
-    open_path(at, name, DIRECTORY)
-}
-
-/// The same, following a symlink.
-pub(super) fn open_followed(at: BorrowedFd<'_>, name: &CStr) -> Result<(OwnedFd, Access), Errno> {
-    open_path(at, name, DIRECTORY - OFlags::NOFOLLOW)
-}
-
-/// The same with any path, and these flags.
-pub(super) fn open_path(
+/// Opens a directory. One that may be searched but not read is pinned by `O_PATH`: names in it can be
+/// looked up, made and replaced, but not listed (open(2)).
+pub(super) fn open(
     at: BorrowedFd<'_>,
     name: impl Arg + Copy,
     flags: OFlags,
 ) -> Result<(OwnedFd, Access), Errno> {
-    let open = |flags| rustix::fs::openat(at, name, flags, Mode::empty());
-    match open(flags) {
-        Err(Errno::ACCESS) => Ok((open(flags | OFlags::PATH)?, Access::SearchOnly)),
-        // It is somebody else's, whose access time may change.
-        Err(Errno::PERM) if flags.contains(OFlags::NOATIME) => {
-            Ok((open(flags - OFlags::NOATIME)?, Access::Full))
+    match open_unseen(at, name, flags) {
+        Err(Errno::ACCESS) => {
+            Ok((open_unseen(at, name, flags | OFlags::PATH)?, Access::SearchOnly))
         }
         opened => Ok((opened?, Access::Full)),
     }

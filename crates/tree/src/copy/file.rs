@@ -25,7 +25,7 @@ use self::cut::is_as_long;
 pub(super) use self::place::Place;
 use self::place::{Bytes, Where};
 use self::source::State;
-pub(super) use self::source::{Opened, Reading, open_unseen, reading_flags};
+pub(super) use self::source::{Opened, Reading, reading_flags};
 pub(super) use self::together::{Apart, copy_next};
 use super::bond::Bond;
 use super::content::{Content, Copied, FileJob};

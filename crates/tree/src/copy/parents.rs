@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::directory::{DIRECTORY, moved, open_path};
+use super::directory::{self, DIRECTORY, moved};
 use super::operand::failed;
 use super::{
     Copy, Directory, Event, Failure, Identity, Inheritance, Made, Operand, Preserve, identity,
@@ -132,7 +132,7 @@ impl Copy<'_> {
 
 /// Opens a directory, and looks at it. It is enough if it may be searched.
 fn open(path: &Path) -> Result<(OwnedFd, Stat), Failure> {
-    let opened = open_path(CWD, path, DIRECTORY - OFlags::NOFOLLOW);
+    let opened = directory::open(CWD, path, DIRECTORY - OFlags::NOFOLLOW);
     let (opened, _) = opened.map_err(failed("open the directory", path))?;
     let facts = rustix::fs::fstat(&opened).map_err(failed("examine", path))?;
     Ok((opened, facts))

@@ -1,6 +1,8 @@
 //! The rules of cp(1) where they are other than ours: what is followed, made, written to, skipped.
 
-use super::directory::{self, Open, open_followed};
+use rustix::fs::OFlags;
+
+use super::directory::DIRECTORY;
 use super::{Appearance, Copy, CopyOptions, Directory};
 
 /// What cp does with entries. Ours hold where a copy has none of these.
@@ -91,14 +93,15 @@ pub enum Skip {
 }
 
 /// How directories of the source are opened, and those of the target.
-pub(super) fn opening(options: &CopyOptions) -> (Open, Open) {
-    let way = |follows: bool| -> Open { if follows { open_followed } else { directory::open } };
-    match options.appearance {
+pub(super) fn opening(options: &CopyOptions) -> (OFlags, OFlags) {
+    let way = |follows: bool| if follows { DIRECTORY - OFlags::NOFOLLOW } else { DIRECTORY };
+    let (source, target) = match options.appearance {
         Appearance::AsFound(Rules { follow, into_symlinks, .. }) => {
             (way(follow != Follow::Never), way(into_symlinks))
         }
-        _ => (directory::open, directory::open),
-    }
+        _ => (DIRECTORY, DIRECTORY),
+    };
+    (source | OFlags::NOATIME, target)
 }
 
 impl Copy<'_> {

@@ -22,7 +22,7 @@ mod tests;
 mod thief;
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -30,6 +30,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use flatout_sys::clock::monotonic_ns;
+use rustix::fs::OFlags;
 
 pub use account::{Reporter, Wanted};
 pub use member::Post;
@@ -39,7 +40,7 @@ pub use silence::Silence;
 pub(super) use thief::share;
 
 use super::content::{Done, Large, Ranges};
-use super::directory::{self, Closed, Guest, Open};
+use super::directory::{self, Closed, DIRECTORY, Guest};
 use super::rules::opening;
 use super::sieve::Sieve;
 use super::tally::Snapshot;
@@ -313,12 +314,13 @@ impl Copy<'_> {
         (directory, above): (&Directory, &Pair),
         is_top: bool,
     ) -> Result<Pair, Refusal> {
-        let by_name: Open =
-            if self.follows(directory) { directory::open_followed } else { directory::open };
+        let mut by_name = DIRECTORY | OFlags::NOATIME;
+        by_name.set(OFlags::NOFOLLOW, !self.follows(directory));
         let examine = |file| rustix::fs::fstat(file).map_err(Refusal::of(FOLLOW));
-        let open = |open: Open, at, name| open(at, name).map_err(Refusal::of(FOLLOW));
-        let (source, _) = open(by_name, above.source(), &step.named.source)?;
-        let (target, _) = open(opening(&self.options).1, above.target(), &step.named.target)?;
+        let open =
+            |at, name: &CStr, flags| directory::open(at, name, flags).map_err(Refusal::of(FOLLOW));
+        let (source, _) = open(above.source(), &step.named.source, by_name)?;
+        let (target, _) = open(above.target(), &step.named.target, opening(&self.options).1)?;
         let (from, to) = (examine(source.as_fd())?, examine(target.as_fd())?);
         if (from.st_ino, to.st_ino) != (step.source.1, step.target.1) {
             return Err(Refusal::because(FOLLOW, "this process finds another directory there"));

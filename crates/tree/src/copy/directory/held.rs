@@ -1,16 +1,15 @@
 //! The directories whose pairs are open: how many may be, which are let go, and how one comes back.
 
 use std::collections::BTreeMap;
-use std::ffi::CStr;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use rustix::fs::Stat;
+use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 
 use super::closed::{Closed, Record, Records};
-use super::{Access, Directory, GO_BACK, Guest, Identity, Kept, Pair, identity, open};
+use super::{Access, DIRECTORY, Directory, GO_BACK, Guest, Identity, Kept, Pair, identity, open};
 use crate::copy::{Effect, Made, Refusal, Trouble, plan};
 use crate::lock::lock;
 
@@ -21,14 +20,11 @@ pub(in crate::copy) struct Held {
     numbers: AtomicUsize,
     records: Arc<Records>,
     /// How directories of the source are opened.
-    open_source: Open,
-    open_target: Open,
+    source_flags: OFlags,
+    target_flags: OFlags,
     /// New directories of the target are there, or would be.
     effect: Effect,
 }
-
-/// Opens a directory by its name in another one.
-pub(in crate::copy) type Open = fn(BorrowedFd<'_>, &CStr) -> Result<(OwnedFd, Access), Errno>;
 
 impl Held {
     /// So many pairs at most. More only where each of them is needed at once.
@@ -36,12 +32,12 @@ impl Held {
     /// not.
     pub(in crate::copy) fn new(
         most: usize,
-        (open_source, open_target): (Open, Open),
+        (source_flags, target_flags): (OFlags, OFlags),
         effect: Effect,
     ) -> Self {
         let (numbers, records) = (AtomicUsize::new(1), Arc::new(Records::new()));
         let (most, open) = (most.max(1), Mutex::default());
-        Self { most, open, numbers, records, open_source, open_target, effect }
+        Self { most, open, numbers, records, source_flags, target_flags, effect }
     }
 
     /// A directory begins.
@@ -116,10 +112,11 @@ impl Held {
                 Some(pair) => pair,
                 None => {
                     let closed = below.known().map_err(Trouble::Source)?;
-                    let source = (self.open_source)(pair.source(), &closed.named.source);
+                    let named = &closed.named;
+                    let source = open(pair.source(), &*named.source, self.source_flags);
                     let target = match self.is_stood_in_for(&closed.made) {
                         true => plan::stand_in(pair.target()),
-                        false => (self.open_target)(pair.target(), &closed.named.target),
+                        false => open(pair.target(), &*named.target, self.target_flags),
                     };
                     Arc::new(reopened(closed, source, target)?)
                 }
@@ -165,9 +162,10 @@ impl Held {
         let Some(closed) = known else { return };
         let target = match self.is_stood_in_for(&pair.found.made) {
             true => plan::stand_in(pair.target()),
-            false => open(pair.target(), c".."),
+            false => open(pair.target(), c"..", DIRECTORY),
         };
-        if let Ok(above) = reopened(closed, open(pair.source(), c".."), target) {
+        let source = open(pair.source(), c"..", self.source_flags);
+        if let Ok(above) = reopened(closed, source, target) {
             self.keep(parent, Arc::new(above));
         }
     }

@@ -1,15 +1,14 @@
 //! The source of a file: opened, and looked at again when it was read.
 
-use std::ffi::CStr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags, Stat};
+use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::copy::attributes::Flags;
 use crate::copy::{Copy, Entry, Pair, Rules, Side, Specials, Trouble, kind_of, source};
-use crate::file_data::{Moment, look_again, may_change_unseen, wait_for_a_write};
+use crate::file_data::{Moment, look_again, may_change_unseen, open_unseen, wait_for_a_write};
 
 /// A source that is open, and what was known of it then.
 pub(in crate::copy) struct Opened<'e> {
@@ -98,20 +97,6 @@ pub(super) fn when_given_back(
     open: impl Fn() -> Result<OwnedFd, Errno>,
 ) -> Result<OwnedFd, Errno> {
     entry.copy.stop.when_given_back(open, || entry.copy.tell_of_a_lease(entry, side))
-}
-
-/// Opens a file; where it is somebody else's, its access time may change (open(2)).
-pub(in crate::copy) fn open_unseen(
-    at: BorrowedFd<'_>,
-    name: &CStr,
-    flags: OFlags,
-) -> Result<OwnedFd, Errno> {
-    match rustix::fs::openat(at, name, flags, Mode::empty()) {
-        Err(Errno::PERM) if flags.contains(OFlags::NOATIME) => {
-            rustix::fs::openat(at, name, flags - OFlags::NOATIME, Mode::empty())
-        }
-        opened => opened,
-    }
 }
 
 impl<'e> Opened<'e> {

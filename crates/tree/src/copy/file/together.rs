@@ -24,7 +24,7 @@ use rustix::io::Errno;
 
 use super::copy_opened;
 use super::finish::{closed, discard, unfinish};
-use super::source::{Opened, Reading, is_as_it_was, open_unseen, reading_flags};
+use super::source::{Opened, Reading, is_as_it_was, reading_flags};
 use crate::copy::attributes::{are_kept_everywhere, timestamps};
 use crate::copy::bond::Bond;
 use crate::copy::content::{MOST_TOGETHER, SHORT_BYTES};
@@ -34,7 +34,7 @@ use crate::copy::{
     Action, Appearance, Assurance, Copy, Effect, Entry, Follow, Form, Inventory, Lane, Node,
     Outcome, Skip, Trouble, When, count, kind_of, mark, special,
 };
-use crate::file_data::{Moment, NEW, is_sparse, may_change_unseen, wait_for_a_write};
+use crate::file_data::{Moment, NEW, is_sparse, may_change_unseen, open_unseen, wait_for_a_write};
 use crate::spool::names::BatchIter;
 
 /// So many at least say what the others of their directory are like.

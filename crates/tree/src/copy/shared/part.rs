@@ -17,8 +17,9 @@ use super::{Letter, Out, Parcel, Part, Piece, Shared};
 use crate::copy::content::{Content, FileJob, Large};
 use crate::copy::directory::Guest;
 use crate::copy::dispatch::ready::Ready;
-use crate::copy::file::{Opened, Place, open_unseen, reading_flags};
+use crate::copy::file::{Opened, Place, reading_flags};
 use crate::copy::{Copy, Directory, Pair, Work, visit};
+use crate::file_data::open_unseen;
 use crate::lock::lock;
 use crate::wire::message;
 

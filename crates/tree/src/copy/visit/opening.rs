@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::unfinished::is_unfinished;
 use super::view::{self, Overlap};
 use crate::copy::attributes::{self};
-use crate::copy::directory::{Access, DIRECTORY, Found, Named, Origin, open_path};
+use crate::copy::directory::{self, Access, DIRECTORY, Found, Named, Origin};
 use crate::copy::file::reading_flags;
 use crate::copy::reason::{HOLDS_SOURCE, INSIDE, LOOPS, OTHER_OVER, SAME_DIRECTORY};
 use crate::copy::rules::opening;
@@ -22,7 +22,7 @@ pub(super) fn open(entry: Entry<'_>, origin: Origin) -> Result<(Pair, Access), T
     let copy = entry.copy;
     let mut flags = DIRECTORY | reading_flags(copy, entry.pair);
     flags.set(OFlags::NOFOLLOW, !copy.follows(entry.directory));
-    let opened = open_path(entry.pair.source(), entry.source, flags);
+    let opened = directory::open(entry.pair.source(), entry.source, flags);
     let (from, access) = opened.map_err(|errno| match errno {
         Errno::LOOP | Errno::NOTDIR => {
             Trouble::Source(Refusal::because("open", "it is no directory any more"))
@@ -128,8 +128,8 @@ fn refuse_overlap(
 
 /// Opens a directory of the target. It is enough if it may be searched.
 fn open_target(entry: Entry<'_>) -> Result<OwnedFd, Trouble> {
-    let (_, open) = opening(&entry.copy.options);
-    match open(entry.pair.target(), entry.target) {
+    let (_, flags) = opening(&entry.copy.options);
+    match directory::open(entry.pair.target(), entry.target, flags) {
         Ok((opened, _)) => Ok(opened),
         Err(Errno::LOOP | Errno::NOTDIR | Errno::NOENT) => Err(refused("overwrite", OTHER_OVER)),
         Err(errno) => Err(target("open")(errno)),
