@@ -48,10 +48,9 @@ pub(super) fn open(
     name: impl Arg + Copy,
     flags: OFlags,
 ) -> Result<(OwnedFd, Access), Errno> {
-    match open_unseen(at, name, flags) {
-        Err(Errno::ACCESS) => {
-            Ok((open_unseen(at, name, flags | OFlags::PATH)?, Access::SearchOnly))
-        }
+    let open = |flags| open_unseen(at, name, flags);
+    match open(flags) {
+        Err(Errno::ACCESS) => Ok((open(flags | OFlags::PATH)?, Access::SearchOnly)),
         opened => Ok((opened?, Access::Full)),
     }
 }

@@ -19,9 +19,8 @@ pub(in crate::copy) struct Held {
     open: Mutex<BTreeMap<u64, Weak<Directory>>>,
     numbers: AtomicUsize,
     records: Arc<Records>,
-    /// How directories of the source are opened.
-    source_flags: OFlags,
-    target_flags: OFlags,
+    /// How directories of the source are opened, and those of the target.
+    flags: (OFlags, OFlags),
     /// New directories of the target are there, or would be.
     effect: Effect,
 }
@@ -30,14 +29,10 @@ impl Held {
     /// So many pairs at most. More only where each of them is needed at once.
     /// Those of the source and those of the target are opened so: symlinks among them are followed, or
     /// not.
-    pub(in crate::copy) fn new(
-        most: usize,
-        (source_flags, target_flags): (OFlags, OFlags),
-        effect: Effect,
-    ) -> Self {
+    pub(in crate::copy) fn new(most: usize, flags: (OFlags, OFlags), effect: Effect) -> Self {
         let (numbers, records) = (AtomicUsize::new(1), Arc::new(Records::new()));
         let (most, open) = (most.max(1), Mutex::default());
-        Self { most, open, numbers, records, source_flags, target_flags, effect }
+        Self { most, open, numbers, records, flags, effect }
     }
 
     /// A directory begins.
@@ -113,10 +108,10 @@ impl Held {
                 None => {
                     let closed = below.known().map_err(Trouble::Source)?;
                     let named = &closed.named;
-                    let source = open(pair.source(), &*named.source, self.source_flags);
+                    let source = open(pair.source(), &*named.source, self.flags.0);
                     let target = match self.is_stood_in_for(&closed.made) {
                         true => plan::stand_in(pair.target()),
-                        false => open(pair.target(), &*named.target, self.target_flags),
+                        false => open(pair.target(), &*named.target, self.flags.1),
                     };
                     Arc::new(reopened(closed, source, target)?)
                 }
@@ -164,7 +159,7 @@ impl Held {
             true => plan::stand_in(pair.target()),
             false => open(pair.target(), c"..", DIRECTORY),
         };
-        let source = open(pair.source(), c"..", self.source_flags);
+        let source = open(pair.source(), c"..", self.flags.0);
         if let Ok(above) = reopened(closed, source, target) {
             self.keep(parent, Arc::new(above));
         }
