@@ -51,8 +51,41 @@ impl Read for Input {
             }
             match self.file.read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Others may read there, too, and have taken what there was.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 result => return result,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn who_shares_a_pipe_that_does_not_wait_reads_what_others_leave() {
+        const BYTES: usize = 50_000;
+        let (reader, mut writer) = io::pipe().unwrap();
+        rustix::fs::fcntl_setfl(&reader, OFlags::NONBLOCK).unwrap();
+        let read = |reader: io::PipeReader| {
+            let file = File::from(std::os::fd::OwnedFd::from(reader));
+            let mut input = Input { file, cancel: CancelToken::manual() };
+            std::thread::spawn(move || {
+                let (mut all, mut byte) = (0, [0]);
+                while input.read(&mut byte).unwrap() > 0 {
+                    all += 1;
+                }
+                all
+            })
+        };
+        let readers = [read(reader.try_clone().unwrap()), read(reader)];
+        for _ in 0..BYTES {
+            writer.write_all(&[1]).unwrap();
+        }
+        drop(writer);
+        assert_eq!(readers.map(|reader| reader.join().unwrap()).iter().sum::<usize>(), BYTES);
     }
 }

@@ -131,7 +131,11 @@ impl Ring {
             for (entry, file) in table[..].iter_mut().zip(files) {
                 *entry = file.as_raw_fd();
             }
-            return self.ring.submitter().register_files_update(0, &table).map(drop);
+            // The kernel stops at the first that it cannot take: behind it the files before would stay.
+            return match self.ring.submitter().register_files_update(0, &table)? {
+                MAX_FILES => Ok(()),
+                _ => Err(io::Error::other("the kernel took a part of the files for the ring")),
+            };
         }
         let copy = |file| rustix::io::fcntl_dupfd_cloexec(file, 3);
         self.copies = files.iter().map(copy).collect::<Result<_, _>>()?;
@@ -469,6 +473,18 @@ mod tests {
             assert_eq!(read(&mut ring).unwrap_err().raw_os_error(), Some(libc::EBADF));
         }
         assert_eq!((ring.in_flight(), ring.most_in_flight()), (0, 1));
+    }
+
+    #[test]
+    fn files_of_which_the_kernel_takes_a_part_are_not_held() {
+        if probe().is_err() {
+            return;
+        }
+        let file = written("part", &[1; 16]);
+        let mut ring = Ring::new(&[file.as_fd(); 2], 1, 16).unwrap();
+        // SAFETY: a number that no file has is only shown to the kernel, which refuses it.
+        let none = unsafe { BorrowedFd::borrow_raw(RawFd::MAX) };
+        assert!(ring.hold(&[file.as_fd(), none]).is_err());
     }
 
     fn ring_with_a_slot_in_flight(name: &str) -> Ring {
