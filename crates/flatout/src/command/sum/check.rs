@@ -1,12 +1,12 @@
 //! `flatout sum --check`: the files that manifests list, held against them.
 
 use std::cell::{Cell, RefCell};
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use flatout_io::digest::{Algorithm, Digest};
-use flatout_sys::input::{self, Input};
+use flatout_sys::input;
 use flatout_tree::inventory::FIRST;
 use flatout_tree::item::Wanted;
 use flatout_tree::manifest::{Entry, Fault, Line, Reader};
@@ -45,8 +45,11 @@ pub fn run(mut session: Session<'_>) -> Session<'_> {
         }
         match input::open(&path, session.cancel) {
             Ok(mut input) => {
-                // What cannot be read is told of by whoever reads it.
-                let is_inventory = input.fill_buf().is_ok_and(|line| line.starts_with(FIRST));
+                // A pipe may hand it out in pieces. What cannot be read is told of by whoever reads it.
+                let mut start = Vec::new();
+                let _told = input.by_ref().take(FIRST.len() as u64).read_to_end(&mut start);
+                let is_inventory = start == FIRST;
+                let input = io::Cursor::new(start).chain(input);
                 session = match is_inventory {
                     true => inventory::check(session, &path, input),
                     false => check(session, &path, input),
@@ -68,7 +71,7 @@ struct Check<'a, 'b> {
     likely: Cell<Option<Algorithm>>,
 }
 
-fn check<'b>(session: Session<'b>, path: &Path, input: io::BufReader<Input>) -> Session<'b> {
+fn check<'b>(session: Session<'b>, path: &Path, input: impl BufRead) -> Session<'b> {
     let arguments = session.arguments;
     let (threads, cancel) = (arguments.threads, session.cancel);
     let (session, counts) = (RefCell::new(session), RefCell::default());
@@ -95,7 +98,7 @@ impl Check<'_, '_> {
             }
         };
         match content {
-            Ok(entry) if self.is_itself(&entry) => {
+            Ok(entry) if entry.name == "-" && self.path.as_os_str() == "-" => {
                 self.counts.borrow_mut().foreign += 1;
                 let text = format!("line {number}: standard input is the manifest itself");
                 self.session.borrow_mut().fail(FAILED, text);
@@ -118,10 +121,6 @@ impl Check<'_, '_> {
                 None
             }
         }
-    }
-
-    fn is_itself(&self, entry: &Entry) -> bool {
-        entry.name == "-" && self.path.as_os_str() == "-"
     }
 
     /// Whether it may as well be a line of md5sum.

@@ -4,14 +4,13 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString, OsStr, OsString};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, Read};
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use flatout_io::cause_text;
-use flatout_sys::input::Input;
 use flatout_tree::copy::attributes::{self, Node};
 use flatout_tree::inventory::{self, Line, Record, key};
 use flatout_tree::item::{Item, Place, Wanted};
@@ -88,7 +87,7 @@ struct Check<'a, 'b> {
 }
 
 /// Checks a tree, and reads the bytes of its files.
-pub fn check<'b>(session: Session<'b>, path: &Path, mut input: BufReader<Input>) -> Session<'b> {
+pub fn check<'b>(session: Session<'b>, path: &Path, mut input: impl BufRead) -> Session<'b> {
     let (threads, cancel) = (session.arguments.threads, session.cancel);
     let is_strict = session.arguments.strict;
     let check = Check {

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::{ABC, ABC_SHA256, EMPTY};
-use crate::bin::{Folder, Ran};
+use crate::bin::{Folder, POLL, Ran};
 use crate::filesystem::{is_root, needs_program};
 use crate::input::as_nobody;
 use crate::skip::needs;
@@ -198,4 +198,28 @@ fn a_directory_that_is_listed_is_no_reason_to_read_all_below_it() {
     let ran = check(&folder, "");
     let first = ran.exits(1).stderr.lines().next().unwrap();
     assert_eq!(first, "flatout: cannot open \"directory\": Is a directory", "{ran}");
+}
+
+/// A pipe may give its first line in pieces.
+#[test]
+fn a_manifest_of_a_copy_is_known_however_a_pipe_hands_it_out() {
+    let folder = folder(&[]);
+    let run = folder.flatout(["copy", "--manifest", "list", "-T", "abc", "new"]);
+    run.leaves("list").leaves("new").run().exits(0);
+    let list = std::fs::read(folder.join("list")).unwrap();
+    for first in [1, 7, 16, 17] {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let ours = reader.try_clone().unwrap();
+        let checking = folder.flatout(["sum", "--check", "--strict", "--quiet", "-"]).stdin(reader);
+        let checking = checking.start();
+        writer.write_all(&list[..first]).unwrap();
+        while rustix::io::ioctl_fionread(&ours).unwrap() > 0 {
+            std::thread::sleep(POLL);
+        }
+        drop(ours);
+        writer.write_all(&list[first..]).unwrap();
+        drop(writer);
+        let ran = checking.wait();
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""), "{first}{ran}");
+    }
 }
