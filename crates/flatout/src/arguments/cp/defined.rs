@@ -1,6 +1,7 @@
 //! The options of GNU cp, a line each.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction};
@@ -107,36 +108,36 @@ impl Defined {
     }
 }
 
-/// The words of a command line, with `--` before the first operand where POSIX wants all that follows
-/// to be operands.
-pub fn in_order(words: Vec<OsString>) -> Vec<OsString> {
-    if std::env::var_os("POSIXLY_CORRECT").is_none() {
-        return words;
-    }
-    let takes_next = |word: &str| {
-        let of = |option: &&Defined| matches!(option.2, Value(_));
-        match word.strip_prefix("--") {
-            Some(name) => OPTIONS
-                .iter()
-                .filter(of)
-                .any(|option| option.1.starts_with(name) && !name.is_empty()),
-            // Of letters together, the last one may have its value in the next word.
-            None => word.chars().last().is_some_and(|letter| {
-                OPTIONS.iter().filter(of).any(|option| option.0.contains(&letter))
-                    && !word[..word.len() - 1].contains(['S', 't'])
-            }),
-        }
-    };
+/// The words of a command line as the parser is to get them. It takes a `=` behind a letter for no part of the
+/// value, where getopt(3) does: it gets two. And there is `--` before the first operand where POSIX wants all
+/// that follows to be operands.
+pub fn in_order(mut words: Vec<OsString>) -> Vec<OsString> {
+    let is_posix = std::env::var_os("POSIXLY_CORRECT").is_some();
+    let with_value = || OPTIONS.iter().filter(|option| matches!(option.2, Value(_)));
     let mut at = 0;
-    while let Some(word) = words.get(at).map(|word| word.to_string_lossy()) {
-        if word == "--" || !word.starts_with('-') || word == "-" {
-            break;
-        }
-        at += if takes_next(&word) { 2 } else { 1 };
-    }
-    let mut words = words;
-    if words.get(at).is_some_and(|word| word != "--") {
-        words.insert(at, OsString::from("--"));
+    while let Some(word) = words.get(at).map(|word| word.as_bytes()) {
+        at += match word {
+            b"--" => break,
+            [b'-', b'-', name @ ..] => {
+                1 + usize::from(with_value().any(|option| option.1.as_bytes().starts_with(name)))
+            }
+            [b'-', letters @ ..] if !letters.is_empty() => {
+                let takes = |&letter: &u8| with_value().any(|it| it.0.contains(&letter.into()));
+                match letters.iter().position(takes).map(|place| letters.split_at(place + 1)) {
+                    Some((_, b"")) => 2,
+                    Some((before, value @ [b'=', ..])) => {
+                        words[at] = OsString::from_vec([&word[..1], before, b"=", value].concat());
+                        1
+                    }
+                    _ => 1,
+                }
+            }
+            _ if is_posix => {
+                words.insert(at, OsString::from("--"));
+                break;
+            }
+            _ => 1,
+        };
     }
     words
 }

@@ -83,6 +83,8 @@ const LINES: &[&str] = &[
     "-t there a b",
     "--target-directory=there a",
     "-t nowhere a",
+    "-t=there a",
+    "-rt=there a",
     "-t there -t full a",
     "-t there -T a",
     // Symlinks.
@@ -137,6 +139,9 @@ const LINES: &[&str] = &[
     "--backup=off a b",
     "--backup=wrong a b",
     "-S .bak a b",
+    "-S=.bak a b",
+    "-bS= a b",
+    "-S -t=there a b",
     "--suffix=.bak --backup=simple a b",
     "-bn a b",
     // Attributes.
