@@ -135,13 +135,8 @@ pub(super) fn may_be_in(directory: BorrowedFd<'_>, name: &CStr) -> bool {
     [looked, opened] != [Some(Errno::NOENT); 2]
 }
 
-/// Puts a backup back where nothing took its place.
-pub(super) fn put_back(entry: Entry<'_>, backup: &CStr) -> Result<(), Trouble> {
-    rename_to_free(entry.pair.target(), backup, entry.target).map_err(target("put back"))
-}
-
 /// Renames within a directory, to a name that nothing bears where the filesystem can look at that.
-fn rename_to_free(at: BorrowedFd<'_>, from: &CStr, to: &CStr) -> Result<(), Errno> {
+pub(super) fn rename_to_free(at: BorrowedFd<'_>, from: &CStr, to: &CStr) -> Result<(), Errno> {
     match rustix::fs::renameat_with(at, from, at, to, RenameFlags::NOREPLACE) {
         Err(Errno::INVAL | Errno::NOSYS) => rustix::fs::renameat(at, from, at, to),
         moved => moved,

@@ -2,13 +2,14 @@
 //! to, removed, or kept under another name. Nothing is changed before the source proved to be there.
 
 use std::collections::HashSet;
-use std::ffi::{CStr, CString};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::{Mutex, MutexGuard};
 
 use rustix::fs::{AtFlags, Stat};
 use rustix::io::Errno;
 
-use super::backup::{self, Naming};
+use super::backup::Naming;
 use super::existing::{OVERWRITE, is_bound};
 use super::reason::{DIRECTORY_OVER, IS_THERE, JUST_MADE, SAME_FILE};
 use super::{
@@ -36,39 +37,23 @@ pub(super) enum Standing {
     UpToDate,
 }
 
-/// Files that are being written in place.
-#[derive(Debug, Default)]
-pub(super) struct Turns {
-    taken: Mutex<Vec<Identity>>,
-    ended: Condvar,
-}
+/// Files that are being written in place, by their numbers; others with one of these wait, too.
+#[derive(Debug)]
+pub(super) struct Turns([Mutex<()>; 256]);
 
-/// Nobody else writes to this file until it is dropped.
-pub(super) struct Turn<'t> {
-    turns: &'t Turns,
-    file: Identity,
-}
-
-impl Turns {
-    fn take(&self, file: Identity) -> Turn<'_> {
-        let taken = lock(&self.taken);
-        let is_taken = |taken: &mut Vec<Identity>| taken.contains(&file);
-        let taken = self.ended.wait_while(taken, is_taken);
-        taken.unwrap_or_else(PoisonError::into_inner).push(file);
-        Turn { turns: self, file }
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        lock(&self.turns.taken).retain(|file| *file != self.file);
-        self.turns.ended.notify_all();
+impl Default for Turns {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Mutex::default()))
     }
 }
 
 /// What was made under names that the user gave: the directory, the name, and what it is.
 #[derive(Debug, Default)]
-pub(super) struct Brought(Mutex<HashSet<(Identity, CString, Identity)>>);
+pub(super) struct Brought {
+    state: RandomState,
+    /// As numbers: there may be as many as words of a command line.
+    keys: Mutex<HashSet<u64>>,
+}
 
 impl Brought {
     /// Notes what bears a name that the user gave.
@@ -76,18 +61,18 @@ impl Brought {
         if entry.directory.parent.is_none()
             && let Ok(Some(found)) = entry.in_the_way()
         {
-            lock(&self.0).insert(key(entry, &found));
+            lock(&self.keys).insert(self.key(entry, &found));
         }
     }
 
     /// Whether that is what bears a name that the user gave.
     pub(super) fn has(&self, entry: Entry<'_>, found: &Stat) -> bool {
-        entry.directory.parent.is_none() && lock(&self.0).contains(&key(entry, found))
+        entry.directory.parent.is_none() && lock(&self.keys).contains(&self.key(entry, found))
     }
-}
 
-fn key(entry: Entry<'_>, found: &Stat) -> (Identity, CString, Identity) {
-    (entry.pair.found.target, entry.target.to_owned(), identity(found))
+    fn key(&self, entry: Entry<'_>, found: &Stat) -> u64 {
+        self.state.hash_one((entry.pair.found.target, entry.target, identity(found)))
+    }
 }
 
 /// Whether an entry of the source is read, so that a file comes of it.
@@ -159,21 +144,11 @@ impl Standing {
         })
     }
 
-    /// Has what is kept make room; returns the name of its backup.
-    pub(super) fn make_room(&self, entry: Entry<'_>) -> Result<Option<CString>, Trouble> {
-        match (self, &entry.copy.backups) {
-            (Self::BackedUp, Some(backups)) => backups.make(entry),
-            _ => Ok(None),
-        }
-    }
-
     /// Waits until nobody else writes to what is there, under whichever of its names: two that do
     /// would leave a mixture.
-    pub(super) fn take_turn<'t>(&self, turns: &'t Turns) -> Option<Turn<'t>> {
-        match self {
-            Self::InPlace(Some(file)) => Some(turns.take(*file)),
-            _ => None,
-        }
+    pub(super) fn take_turn<'t>(&self, Turns(turns): &'t Turns) -> Option<MutexGuard<'t, ()>> {
+        let Self::InPlace(Some((_, number))) = self else { return None };
+        Some(lock(&turns[*number as usize % turns.len()]))
     }
 }
 
@@ -182,15 +157,6 @@ pub(super) fn remove(entry: Entry<'_>) -> Result<(), Trouble> {
     match rustix::fs::unlinkat(entry.pair.target(), entry.target, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(target("remove")(errno)),
-    }
-}
-
-/// Gives a backup its name back where nothing was made.
-pub(super) fn undo(entry: Entry<'_>, backup: Option<&CStr>) {
-    if let Some(backup) = backup
-        && let Err(trouble) = backup::put_back(entry, backup)
-    {
-        entry.copy.report(entry, trouble);
     }
 }
 

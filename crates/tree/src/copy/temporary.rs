@@ -137,17 +137,8 @@ impl Temporaries {
         self.make_aside(directory, make, over)
     }
 
-    /// The same where nothing may be there.
-    pub(super) fn add(
-        &self,
-        directory: BorrowedFd<'_>,
-        target: &CStr,
-        make: impl FnMut(&CStr) -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
-        self.make_aside(directory, make, |name| move_to_free(directory, name, target))
-    }
-
-    fn make_aside(
+    /// The same where `put` moves it, and what it leaves under the first name goes.
+    pub(super) fn make_aside(
         &self,
         directory: BorrowedFd<'_>,
         mut make: impl FnMut(&CStr) -> Result<(), Refusal>,

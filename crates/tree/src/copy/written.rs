@@ -10,14 +10,16 @@ use std::os::unix::ffi::OsStringExt;
 use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
-use super::attributes::{self, Place};
+use super::attributes::{Place, timestamps};
+use super::backup::rename_to_free;
 use super::bond::{Alike, Bond};
 use super::existing::{has_same_bytes, is_same};
 use super::links::Placed;
 use super::notices::LINKS_NOT_KEPT;
 use super::reason::ELSEWHERE;
 use super::special::{leads_to, special, text_of};
-use super::standing::{Standing, is_read, remove, undo};
+use super::standing::{Standing, is_read, remove};
+use super::temporary::move_to_free;
 use super::{
     Action, Clearing, Copy, Entry, Event, Form, Lane, Outcome, Rules, Side, Skip, Trouble,
     Unchanged, file, identity, kind_of, links, mark, refused, target,
@@ -139,11 +141,17 @@ fn in_the_room(
     standing: &Standing,
     make: impl FnOnce() -> Result<Outcome, Trouble>,
 ) -> Result<Outcome, Trouble> {
-    let backup = standing.make_room(entry)?;
-    entry.copy.tell_of_making(entry, backup.as_deref());
+    let copy = entry.copy;
+    let backup = match (standing, &copy.backups) {
+        (Standing::BackedUp, Some(backups)) => backups.make(entry)?,
+        _ => None,
+    };
+    copy.tell_of_making(entry, backup.as_deref());
     let made = make();
-    if made.is_err() {
-        undo(entry, backup.as_deref());
+    if let (Err(_), Some(backup)) = (&made, &backup)
+        && let Err(errno) = rename_to_free(entry.pair.target(), backup, entry.target)
+    {
+        copy.report(entry, target("put back")(errno));
     }
     made
 }
@@ -209,15 +217,15 @@ fn node(
             copy.attributes.entry(&from, place, None, |made| entry.may_be_new(made))
         };
         bond.or_copied(entry, || {
-            let made = match standing {
-                // What bears the name is left alone by the next run: it must be complete.
-                Standing::Free if rules.skip != Skip::Nothing => {
-                    match copy.temporaries.add(to.directory, to.name, whole) {
-                        Err(refusal) if refusal.errno() == Some(Errno::PERM) => whole(to.name),
-                        added => added,
-                    }
-                }
-                _ => whole(to.name),
+            // What bears the name is left alone by the next run, or gets what made room back.
+            let is_whole = matches!(standing, Standing::BackedUp)
+                || matches!(standing, Standing::Free) && rules.skip != Skip::Nothing;
+            let put = |name: &CStr| move_to_free(to.directory, name, to.name);
+            let made = match is_whole.then(|| copy.temporaries.make_aside(to.directory, whole, put))
+            {
+                Some(Err(refusal)) if refusal.errno() == Some(Errno::PERM) => whole(to.name),
+                Some(made) => made,
+                None => whole(to.name),
             };
             let made = match made {
                 // What has to go stays until something can take its place.
@@ -284,8 +292,9 @@ fn link(entry: Entry<'_>, rules: &Rules, standing: &Standing) -> Result<Outcome,
         };
         made.map_err(Trouble::Target)?;
         if !is_hard && copy.keeps_times() {
-            let facts = entry.facts()?;
-            set_times(entry, &facts)?;
+            let (times, flags) = (timestamps(&entry.facts()?), AtFlags::SYMLINK_NOFOLLOW);
+            rustix::fs::utimensat(directory, entry.target, &times, flags)
+                .map_err(target("set the times of"))?;
         }
         Ok(Outcome::of(if is_hard { Action::Linked } else { Action::Made }))
     })
@@ -303,12 +312,6 @@ pub(super) fn text_to(entry: Entry<'_>) -> Result<CString, Trouble> {
         return Err(refused(MAKE_SYMLINK, ELSEWHERE));
     }
     CString::new(text).map_err(|_| target(MAKE_SYMLINK)(Errno::INVAL))
-}
-
-fn set_times(entry: Entry<'_>, facts: &Stat) -> Result<(), Trouble> {
-    let flags = AtFlags::SYMLINK_NOFOLLOW;
-    rustix::fs::utimensat(entry.pair.target(), entry.target, &attributes::timestamps(facts), flags)
-        .map_err(target("set the times of"))
 }
 
 impl Copy<'_> {
