@@ -136,18 +136,15 @@ impl Dispatch {
     }
 
     /// This thread found more to do, for itself or others.
-    pub(super) fn offer(&self, found: Vec<Work>) {
-        if found.is_empty() {
-            return;
-        }
+    pub(super) fn offer(&self, found: impl IntoIterator<Item = Work>) {
         let mut state = lock(&self.state);
-        let several = found.len() > 1;
-        found.into_iter().for_each(|work| state.ready.add(work));
+        let mut count = 0;
+        found.into_iter().for_each(|work| (count, _) = (count + 1, state.ready.add(work)));
         let idle = state.idle;
         drop(state);
-        match (idle, several) {
-            (0, _) => {}
-            (1, _) | (_, false) => self.changed.notify_one(),
+        match (idle, count) {
+            (0, _) | (_, 0) => {}
+            (1, _) | (_, 1) => self.changed.notify_one(),
             _ => self.changed.notify_all(),
         }
     }

@@ -3,7 +3,6 @@
 mod hiring;
 mod threads;
 
-use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -225,10 +224,9 @@ impl<'a> Copy<'a> {
     /// Offers the operands of a round.
     pub(super) fn begin(&self, operands: Vec<Operand>) {
         self.targets.begin_round();
-        let names: Vec<CString> = operands.iter().map(|one| split(&one.target).1).collect();
-        self.peculiarities.begin(names.iter().map(CString::as_c_str));
+        self.peculiarities.begin(operands.iter().map(|one| split(&one.target).1));
         let first = self.in_turn(operands);
-        self.dispatch.offer(first.into_iter().map(Work::Operand).collect());
+        self.dispatch.offer(first.into_iter().map(Work::Operand));
         let mut workers = lock(&self.workers);
         (workers.hired, workers.wanted) = (0, workers.usual);
         self.may_hire.store(true, Ordering::Relaxed);

@@ -128,7 +128,7 @@ pub(super) fn begin(copy: &Copy<'_>, directory: &Arc<Directory>) -> bool {
     let surplus = Arc::new(Mutex::new(surplus));
     directory.expect(pieces);
     let piece = |_| Work::Surplus(Arc::clone(directory), Arc::clone(&surplus));
-    copy.dispatch.offer((0..pieces).map(piece).collect());
+    copy.dispatch.offer((0..pieces).map(piece));
     pieces > 0
 }
 

@@ -11,7 +11,7 @@ mod repeated;
 mod tests;
 
 use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use flatout_io::quote;
@@ -118,9 +118,13 @@ pub fn plan(
         reach,
         wording,
         plan: Plan::default(),
-        taken: HashMap::new(),
+        taken: HashMap::with_capacity(sources.len()),
         wholes: Vec::new(),
-        overlaps: Overlaps { wording, ..Overlaps::default() },
+        overlaps: Overlaps {
+            read: HashMap::with_capacity(sources.len()),
+            wording,
+            ..Overlaps::default()
+        },
     };
     for source in sources {
         let added = match wording {
@@ -156,12 +160,13 @@ fn refused(operand: &Operand, reason: &'static str) -> Result<(), Objection> {
     Err(Objection::Refused { operand: operand.clone(), reason })
 }
 
-/// A source that goes somewhere.
+/// A source that goes somewhere: there may be as many as words of a command line.
 #[derive(Debug)]
 struct Accepted {
-    source: PathBuf,
     inode: Identity,
     is_directory: bool,
+    /// Where its operand is among those of its round.
+    index: usize,
     round: usize,
 }
 
@@ -172,7 +177,7 @@ struct Planner<'a> {
     wording: Option<Wording>,
     plan: Plan,
     /// By the name in the target directory.
-    taken: HashMap<OsString, Vec<Accepted>>,
+    taken: HashMap<&'a OsStr, Vec<Accepted>>,
     /// Those whose contents go straight into the target directory, as those of `source/.` do.
     wholes: Vec<Accepted>,
     overlaps: Overlaps,
@@ -212,11 +217,11 @@ impl Overlaps {
     }
 }
 
-impl Planner<'_> {
-    fn add(&mut self, source: &Path) -> Result<(), Objection> {
+impl<'a> Planner<'a> {
+    fn add(&mut self, source: &'a Path) -> Result<(), Objection> {
         let facts = rustix::fs::lstat(source).map_err(failed("stat", source))?;
         let name = place::last_name(source);
-        let target = self.target(name.as_deref(), &facts)?;
+        let target = self.target(name, &facts)?;
         let mut operand = Operand { source: source.to_owned(), target };
         self.examine(&mut operand, &facts)?;
         self.accept(operand, name, &facts)
@@ -238,7 +243,7 @@ impl Planner<'_> {
     fn accept(
         &mut self,
         operand: Operand,
-        name: Option<OsString>,
+        name: Option<&'a OsStr>,
         facts: &Stat,
     ) -> Result<(), Objection> {
         let round = match self.place {
@@ -327,7 +332,7 @@ impl Planner<'_> {
     fn round(
         &mut self,
         operand: &Operand,
-        name: Option<OsString>,
+        name: Option<&'a OsStr>,
         facts: &Stat,
     ) -> Result<Option<usize>, Objection> {
         let inode = identity(facts);
@@ -336,20 +341,21 @@ impl Planner<'_> {
         // cp takes them in the order given.
         let last = self.wording.map(|_| self.plan.rounds.len().saturating_sub(1));
         let mut round = last.unwrap_or(0);
-        for (earlier, earlier_name) in self.earlier(name.as_ref()) {
-            let is_one = earlier_name == name.as_ref() && earlier.inode == inode;
-            if is_one && !repeats && place::is_same_source(&earlier.source, &operand.source) {
+        for (earlier, earlier_name) in self.earlier(name) {
+            let source = &self.plan.rounds[earlier.round][earlier.index].source;
+            let is_one = earlier_name == name && earlier.inode == inode;
+            if is_one && !repeats && place::is_same_source(source, &operand.source) {
                 return Ok(None);
             }
-            let merges = match (earlier_name, name.as_ref()) {
+            let merges = match (earlier_name, name) {
                 (None, None) => true,
                 _ if self.wording.is_some() => true,
                 // One of them fills the directory in which the other is but a name.
-                (None, Some(name)) => place::is_there(&earlier.source.join(name))?,
+                (None, Some(name)) => place::is_there(&source.join(name))?,
                 (Some(name), None) => place::is_there(&operand.source.join(name))?,
                 (Some(_), Some(_)) if earlier.is_directory && is_directory => true,
                 (Some(_), Some(_)) => {
-                    let other = earlier.source.clone();
+                    let other = source.clone();
                     return Err(Objection::Clash { operand: operand.clone(), other });
                 }
             };
@@ -358,7 +364,8 @@ impl Planner<'_> {
             }
         }
         let round = self.overlaps.add(operand, facts, round);
-        let accepted = Accepted { source: operand.source.clone(), inode, is_directory, round };
+        let index = self.plan.rounds.get(round).map_or(0, Vec::len);
+        let accepted = Accepted { inode, is_directory, index, round };
         match name {
             // There are as many as operands, and few have the name of another.
             Some(name) => {
@@ -370,8 +377,8 @@ impl Planner<'_> {
     }
 
     /// Earlier sources that may bring something to the same place, each with its name there.
-    fn earlier<'s>(&'s self, name: Option<&OsString>) -> Vec<(&'s Accepted, Option<&'s OsString>)> {
-        let with_name = |(name, all): (&'s OsString, &'s Vec<Accepted>)| {
+    fn earlier<'s>(&'s self, name: Option<&'a OsStr>) -> Vec<(&'s Accepted, Option<&'a OsStr>)> {
+        let with_name = |(&name, all): (&&'a OsStr, &'s Vec<Accepted>)| {
             all.iter().map(move |accepted| (accepted, Some(name)))
         };
         let wholes = self.wholes.iter().map(|accepted| (accepted, None));

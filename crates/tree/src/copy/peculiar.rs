@@ -181,10 +181,10 @@ impl Copy<'_> {
 impl Peculiarities {
     /// Other operands begin, whose names in the target directory are these: they may replace what
     /// earlier ones brought.
-    pub(super) fn begin<'n>(&self, names: impl Iterator<Item = &'n CStr>) {
+    pub(super) fn begin(&self, names: impl Iterator<Item = CString>) {
         let mut all = Names::default();
         // Directories are merged, whatever they are called.
-        names.for_each(|name| all.add(name, FileType::RegularFile));
+        names.for_each(|name| all.add(&name, FileType::RegularFile));
         self.remember(Directory::NUMBER_OF_BASES, all.finish());
     }
 

@@ -26,6 +26,8 @@ use crate::spool::names::Batch;
 
 /// Names of a directory that are put into this order; with more it is any.
 const MOST_NAMES_BYTES: usize = 8 << 20;
+/// Operands that are looked at and copied at a time.
+const MOST_OPERANDS: usize = 1 << 10;
 /// What a name takes in memory beside its bytes.
 const NAME_BYTES: usize = 40;
 
@@ -212,7 +214,7 @@ impl Copy<'_> {
         later.at_work = later.at_work.saturating_sub(1);
         let next = if later.at_work == 0 { self.next_in_turn(&mut later) } else { Vec::new() };
         drop(later);
-        self.dispatch.offer(next.into_iter().map(Work::Operand).collect());
+        self.dispatch.offer(next.into_iter().map(Work::Operand));
     }
 
     /// The next operand, or several that have nothing to do with each other.
@@ -230,7 +232,7 @@ impl Copy<'_> {
                         && names.insert(target)
                 })
             });
-            if !is_alone && !next.is_empty() {
+            if !is_alone && !next.is_empty() || next.len() == MOST_OPERANDS {
                 break;
             }
             next.extend(later.waiting.pop_front());

@@ -277,7 +277,7 @@ impl Copy<'_> {
                 }
             }
         };
-        self.dispatch.offer(parcel.pieces.into_iter().map(work).collect());
+        self.dispatch.offer(parcel.pieces.into_iter().map(work).collect::<Vec<_>>());
         directory.end_use();
         visit::piece_done(self, &directory);
     }

@@ -1,5 +1,6 @@
 //! Where the sources go, and how what is there is kept.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use super::{Cp, words};
 
 impl Cp {
     /// The sources.
-    pub fn sources(&self) -> Vec<PathBuf> {
+    pub fn sources(&self) -> Cow<'_, [PathBuf]> {
         let sources = match (self.target_directories.is_empty(), self.paths.split_last()) {
             (true, Some((_, sources))) => sources,
             _ => self.paths.as_slice(),
@@ -27,7 +28,7 @@ impl Cp {
         let is_into = matches!(self.destination(), Destination::Into(_));
         match self.strips_slashes && is_into {
             true => sources.iter().map(strip).collect(),
-            false => sources.to_vec(),
+            false => sources.into(),
         }
     }
 

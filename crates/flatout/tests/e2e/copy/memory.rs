@@ -31,13 +31,18 @@ const PATIENCE_NS: u64 = 600_000_000_000;
 #[track_caller]
 fn assert_small(what: &str, options: &[&str], source: &Path, target: &Path) {
     // Each thread has buffers of its own, and there are as many as CPUs where nobody asks.
-    let mut argv: Vec<OsString> = vec![executable().into(), "copy".into(), "--threads=4".into()];
-    argv.extend(options.iter().map(OsString::from));
-    argv.extend([source.into(), target.into()]);
+    let words = ["copy", "--threads=4"].iter().chain(options).map(OsString::from);
+    assert_run_small(what, words.chain([source.into(), target.into()]).collect(), None);
+}
+
+/// The same of any command line, in that directory.
+#[track_caller]
+fn assert_run_small(what: &str, mut argv: Vec<OsString>, directory: Option<&Path>) {
+    argv.insert(0, executable().into());
     // What somebody measured on this machine decides nothing here.
     let environment = [("FLATOUT_PROFILE".to_owned(), String::new())];
     let program =
-        Program { argv: &argv, directory: None, environment: &environment, stdout_bytes: 64 << 10 };
+        Program { argv: &argv, directory, environment: &environment, stdout_bytes: 64 << 10 };
     let limits = Limits { time_ns: Some(PATIENCE_NS), cancel: CancelToken::manual() };
     let account = run(&program, &limits).unwrap();
     let Account { exit_code, end, peak_memory_bytes, peak_memory_of, elapsed_ns, .. } = account;
@@ -160,4 +165,22 @@ fn a_large_file_takes_little_memory_by_each_method() {
     }
     file.set_len(20 << 20).unwrap();
     assert_small("20 MiB verified", &["--verify"], &source, &folder.join("copy"));
+}
+
+/// As many words as a shell makes of the names of a directory.
+#[test]
+fn many_operands_take_little_memory() {
+    let memory = Path::new("/dev/shm");
+    let folder = if memory.is_dir() { Folder::inside(memory) } else { Folder::new() };
+    for directory in ["s", "t", "u"] {
+        fs::create_dir(folder.join(directory)).unwrap();
+    }
+    let names: Vec<String> = (0..60_000).map(|index| format!("s/{index}")).collect();
+    names.iter().for_each(|name| drop(File::create(folder.join(name)).unwrap()));
+    for (first, target) in [("copy", "t"), ("cp", "u")] {
+        let words = [first].into_iter().chain(names.iter().map(String::as_str)).chain([target]);
+        let argv = words.map(OsString::from).collect();
+        assert_run_small(&format!("60,000 operands of {first}"), argv, Some(folder.path()));
+        assert_eq!(fs::read_dir(folder.join(target)).unwrap().count(), names.len());
+    }
 }

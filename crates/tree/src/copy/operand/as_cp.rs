@@ -2,7 +2,7 @@
 //! and symlinks are followed as the user wants it.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::Stat;
 use rustix::io::Errno;
@@ -28,8 +28,12 @@ pub struct Wording {
     pub spares_itself: bool,
 }
 
-impl Planner<'_> {
-    pub(super) fn add_as_cp(&mut self, source: &Path, wording: Wording) -> Result<(), Objection> {
+impl<'a> Planner<'a> {
+    pub(super) fn add_as_cp(
+        &mut self,
+        source: &'a Path,
+        wording: Wording,
+    ) -> Result<(), Objection> {
         let facts = match wording.follow {
             Follow::Never => rustix::fs::lstat(source),
             Follow::Named | Follow::Always => rustix::fs::stat(source),
@@ -40,10 +44,10 @@ impl Planner<'_> {
             return Err(Objection::Omitted { directory: source.to_owned() });
         }
         let name = match (wording.parents, self.place) {
-            (true, Naming::Into(_)) => Some(relative(source).into_os_string()),
+            (true, Naming::Into(_)) => Some(relative(source).as_os_str()),
             _ => place::last_name(source),
         };
-        let target = self.target(name.as_deref(), &facts)?;
+        let target = self.target(name, &facts)?;
         if let Naming::Exactly(_) = self.place {
             let operation = if is_directory { "make the directory" } else { "create" };
             let parent = rustix::fs::stat(place::parent(&target));
@@ -94,8 +98,8 @@ pub(super) fn written(target: &Path, wording: Option<Wording>) -> Option<Stat> {
 }
 
 /// A path as it is appended to another one.
-fn relative(path: &Path) -> PathBuf {
+fn relative(path: &Path) -> &Path {
     let bytes = place::without_slashes(path).as_os_str().as_bytes();
     let start = bytes.iter().position(|&byte| byte != b'/').unwrap_or(bytes.len());
-    PathBuf::from(std::ffi::OsStr::from_bytes(&bytes[start..]))
+    Path::new(std::ffi::OsStr::from_bytes(&bytes[start..]))
 }

@@ -70,7 +70,7 @@ impl Mirrored {
         let inode = |path: &Path| rustix::fs::stat(path).ok().map(|facts| identity(&facts));
         inode(target)
             .map(Self::There)
-            .or_else(|| Some(Self::New(inode(&parent(target))?, last_name(target)?)))
+            .or_else(|| Some(Self::New(inode(&parent(target))?, last_name(target)?.to_owned())))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Paths as the user wrote them, and the files that they lead to.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ pub fn without_slashes(path: &Path) -> &Path {
 }
 
 /// The name that a path gives to what it leads to; `.`, `..` and `/` give none.
-pub fn last_name(path: &Path) -> Option<OsString> {
+pub fn last_name(path: &Path) -> Option<&OsStr> {
     let bytes = without_slashes(path).as_os_str().as_bytes();
     let start = bytes.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
     let name = &bytes[start..];
     let is_name = !matches!(name, b"" | b"." | b"..");
-    is_name.then(|| OsStr::from_bytes(name).to_owned())
+    is_name.then(|| OsStr::from_bytes(name))
 }
 
 /// The directory in which the last name of a path stands.

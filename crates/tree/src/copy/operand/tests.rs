@@ -224,8 +224,9 @@ fn a_source_that_is_named_twice_is_copied_once() {
 
 #[test]
 fn names_and_parents_are_those_of_cp() {
-    let name =
-        |path: &str| place::last_name(Path::new(path)).map(|name| name.into_string().unwrap());
+    let name = |path: &str| {
+        place::last_name(Path::new(path)).map(|name| name.to_str().unwrap().to_owned())
+    };
     for (path, expected) in [
         ("a", Some("a")),
         ("a//", Some("a")),

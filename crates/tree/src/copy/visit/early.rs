@@ -30,7 +30,7 @@ pub(super) fn hand_out(
         directory.begin_use();
         Work::Visit(Arc::clone(directory), name.to_owned(), Origin::Fresh)
     };
-    copy.dispatch.offer(names.iter().map(|(name, _)| visit(name)).collect());
+    copy.dispatch.offer(names.iter().map(|(name, _)| visit(name)));
     copy.find_hands(hire);
     Ok(())
 }
