@@ -332,7 +332,7 @@ fn rewind(directory: BorrowedFd<'_>) -> Result<(), Refusal> {
 pub(super) fn delete(copy: &Copy<'_>, directory: &Arc<Directory>, surplus: &Mutex<Names>) {
     directory.begin_use();
     if let Some(pair) = visit::pair(copy, directory)
-        && let Some(mut removal) = removal(copy, directory)
+        && let Some(mut removal) = Removal::of(copy, directory)
     {
         while copy.may_delete() {
             let batch = match lock(surplus).take_back(BATCH_ENTRIES) {
@@ -352,43 +352,43 @@ pub(super) fn delete(copy: &Copy<'_>, directory: &Arc<Directory>, surplus: &Mute
     visit::piece_done(copy, directory);
 }
 
-/// What removes things in a directory of the target, where that is asked for.
-fn removal<'c>(copy: &'c Copy<'_>, directory: &Directory) -> Option<Removal<'c>> {
-    let deletion = copy.options.deletion?;
-    let removal = Removal::new(copy, deletion, directory);
-    removal.map_err(|refusal| copy.fail_source(directory, None, refusal)).ok()
-}
-
-/// Has what bears the name of a directory, and is none, make room. Returns whether the copy was made.
-pub(super) fn make_way_for_directory(entry: Entry<'_>, origin: Origin) -> Origin {
+/// Has what bears the name of a directory, and is none, make room once that can be made. Returns whether the copy
+/// was made.
+pub(super) fn make_way_for_directory(entry: Entry<'_>, origin: Origin) -> Result<Origin, Trouble> {
     let copy = entry.copy;
     let is_named = entry.directory.parent.is_none();
     if origin == Origin::Fresh || copy.options.deletion.is_none() || is_named {
-        return origin;
+        return Ok(origin);
     }
-    let found = entry.in_the_way().ok().flatten();
-    let is_obstacle = found.is_some_and(|found| !kind_of(found).is_dir());
-    if !is_obstacle || !can_be_read(entry) || !make_way(entry) {
-        return origin;
+    let is_obstacle = entry.in_the_way()?.is_some_and(|found| !kind_of(found).is_dir());
+    // Nothing goes for one that cannot be opened at all.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let open = || rustix::fs::openat(entry.pair.source(), entry.source, flags, Mode::empty());
+    if !is_obstacle || open().is_err() {
+        return Ok(origin);
     }
     if copy.is_plan() {
         count(&copy.tally.overwritten);
-        return Origin::Fresh;
+        return Ok(Origin::Fresh);
     }
-    // Where that fails, its opening says why.
-    let made = visit::make(copy, entry.pair, (entry.source, entry.target));
-    if made.is_ok() { Origin::Fresh } else { origin }
-}
-
-/// Whether the directory that is to take a name can be opened at all: nothing goes for one that cannot.
-fn can_be_read(entry: Entry<'_>) -> bool {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    rustix::fs::openat(entry.pair.source(), entry.source, flags, Mode::empty()).is_ok()
+    let at = entry.pair.target();
+    let make = |name: &CStr| {
+        visit::make(copy, entry.pair, (entry.source, name)).map_err(Refusal::of(visit::MAKE))
+    };
+    let put = |name: &CStr| {
+        let put = match make_way(entry) {
+            true => rustix::fs::renameat(at, name, at, entry.target),
+            false => Err(Errno::EXIST),
+        };
+        put.inspect_err(|_| _ = rustix::fs::unlinkat(at, name, AtFlags::REMOVEDIR))
+    };
+    copy.temporaries.make_aside(at, make, put).map_err(Trouble::Target)?;
+    Ok(Origin::Fresh)
 }
 
 /// Has something of another kind make room for an entry; false where it stays.
 pub(super) fn make_way(entry: Entry<'_>) -> bool {
-    removal(entry.copy, entry.directory).is_some_and(|mut removal| {
+    Removal::of(entry.copy, entry.directory).is_some_and(|mut removal| {
         removal.remove(entry.pair, entry.target, Purpose::Room) == Fate::Gone
     })
 }

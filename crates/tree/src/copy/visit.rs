@@ -40,7 +40,7 @@ const MOST_NAMES_BYTES: usize = 512 << 10;
 pub(super) const BATCH_ENTRIES: usize = 32;
 
 const LIST: &str = "list";
-const MAKE: &str = "make the directory";
+pub(super) const MAKE: &str = "make the directory";
 
 /// What a listing found.
 struct Listed {
@@ -116,8 +116,7 @@ pub(super) fn visit(
     Some(lane.visited(directory, &first))
 }
 
-/// Opens a directory, unless another name of the source is the same name in the target. Also tells whether
-/// the copy was made.
+/// Opens a directory, unless another name is the same in the target. Also tells whether the copy was made.
 fn enter(entry: Entry<'_>, origin: Origin) -> (Origin, Result<(Pair, Access), Trouble>) {
     let peculiar = entry.copy.peculiarities.of(entry.directory);
     let care = match peculiar.as_ref().map(|names| names.care(entry)).transpose() {
@@ -126,8 +125,9 @@ fn enter(entry: Entry<'_>, origin: Origin) -> (Origin, Result<(Pair, Access), Tr
         Err(trouble) => return (origin, Err(trouble)),
         Ok(care) => care.filter(|_| !entry.copy.is_plan()),
     };
-    let origin = mirror::make_way_for_directory(entry, origin);
-    let opened = open(entry, origin).and_then(|opened| {
+    let made = mirror::make_way_for_directory(entry, origin);
+    let origin = made.as_ref().copied().unwrap_or(origin);
+    let opened = made.and_then(|origin| open(entry, origin)).and_then(|opened| {
         care.map_or(Ok(()), |care| care.copied(entry))?;
         Ok(opened)
     });

@@ -76,14 +76,14 @@ struct Level {
 }
 
 impl<'c> Removal<'c> {
-    pub(super) fn new(
-        copy: &'c Copy<'c>,
-        deletion: Deletion,
-        directory: &Directory,
-    ) -> Result<Self, Refusal> {
-        let (shown, path) = (directory.path(Side::Target, None), directory.path_below_operand()?);
+    /// `None`: nothing is to be removed, or nobody knows where it is.
+    pub(super) fn of(copy: &'c Copy<'c>, directory: &Directory) -> Option<Self> {
+        let deletion = copy.options.deletion?;
+        let path = directory.path_below_operand();
+        let path = path.map_err(|refusal| copy.fail_source(directory, None, refusal)).ok()?;
         let (ignored, prefix) = (directory.ignored(), path.len());
-        Ok(Self { copy, deletion, ignored, shown, path, prefix, removed: 0 })
+        let shown = directory.path(Side::Target, None);
+        Some(Self { copy, deletion, ignored, shown, path, prefix, removed: 0 })
     }
 
     /// Removes what bears a name, with all that is in it.

@@ -122,6 +122,26 @@ fn a_file_stays_where_the_directory_in_its_place_cannot_be_read() {
     assert_eq!(fs::read_to_string(folder.join("target/x")).unwrap(), "target/x", "{ran}");
 }
 
+/// At whichever call that is found out.
+#[test]
+fn a_file_stays_where_the_directory_in_its_place_cannot_be_made() {
+    needs!(needs_program("strace"));
+    for call in ["mkdirat", "renameat2", "unlinkat"] {
+        for number in 1..=4 {
+            let folder = Folder::new();
+            plant(&folder, &["source/x/in", "target/x"]);
+            let inject = format!("inject={call}:error=EIO:when={number}");
+            let wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &inject];
+            let ran = folder.under(&wrapper, &["copy", "-T", "--delete", "source", "target"]).run();
+            let found = ["target/x", "target/x/in"].map(|name| fs::read(folder.join(name)));
+            let is_there =
+                |bytes: &[u8]| found.iter().any(|it| it.as_ref().is_ok_and(|it| it == bytes));
+            assert!(is_there(b"target/x") || is_there(b"source/x/in"), "{call} {number}{ran}");
+            assert!(ran.code == Some(1) || is_there(b"source/x/in"), "{call} {number}{ran}");
+        }
+    }
+}
+
 #[test]
 fn things_of_another_kind_make_room_by_the_rules_of_cp_too() {
     let folder = Folder::new();
