@@ -11,7 +11,7 @@ mod everywhere;
 mod fault;
 mod filesystem_pairs;
 mod flags;
-mod forest;
+pub mod forest;
 mod in_place;
 mod interface;
 mod kill;

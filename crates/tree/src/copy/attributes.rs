@@ -215,7 +215,9 @@ impl<'a> Attributes<'a> {
         made: Made,
         called: Option<&CStr>,
     ) -> Result<Completeness, Refusal> {
-        let job = Job { called, ..Job::new(Node::Open(source), Node::Open(target), facts, made) };
+        let job = Job::new(Node::Open(source), Node::Open(target), facts, made);
+        // Its source may be a FIFO or device.
+        let job = Job { called, kind: FileType::RegularFile, ..job };
         self.apply(&job, None)?;
         Ok(job.completeness())
     }

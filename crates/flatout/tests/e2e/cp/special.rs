@@ -10,6 +10,8 @@ use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
 
 use super::{Pair, Trial};
 use crate::bin::{Folder, executable};
+use crate::copy::entry::chmod;
+use crate::copy::forest::acl;
 use crate::faulty::{Faults, Faulty};
 use crate::filesystem::{Kind, Mounted, needs_program, needs_root};
 use crate::skip::{needs, skip};
@@ -38,6 +40,36 @@ fn devices_are_read_and_written() {
         pair.same(line);
     }
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
+}
+
+/// Of these cp asks for all bits that the source has. A default list bounds them.
+#[test]
+fn fifos_and_sockets_get_the_modes_that_cp_gives_them() {
+    let pair = Pair::new(|_| {});
+    for (options, has_list) in [
+        ("-r", false),
+        ("-r", true),
+        ("-r --preserve=ownership", false),
+        ("-r --no-preserve=mode", false),
+        ("-a --no-preserve=mode", false),
+    ] {
+        pair.plant(|folder| {
+            fs::create_dir(folder.join("s")).unwrap();
+            for mode in [0o640, 0o4755, 0o2711, 0o1666, 0o7777, 0o600] {
+                for (kind, name) in [(FileType::Fifo, "pipe"), (FileType::Socket, "socket")] {
+                    let path = folder.join(format!("s/{name}{mode:o}"));
+                    mknodat(CWD, &path, kind, Mode::RWXU, 0).unwrap();
+                    chmod(&path, mode);
+                }
+            }
+            if has_list {
+                let list = acl([7, 5, 5, 5, 5, 0]);
+                let name = "system.posix_acl_default";
+                let _where_there_are_lists = setxattr(folder, name, &list, XattrFlags::empty());
+            }
+        });
+        pair.same(&format!("{options} s t"));
+    }
 }
 
 /// Not the name that it has until it is complete.
@@ -257,16 +289,43 @@ fn what_cannot_be_opened_just_now_is_not_removed_by_force() {
 #[test]
 fn who_has_too_few_descriptors_loses_nothing() {
     let folder = Folder::new();
-    for option in ["-f", "--remove-destination"] {
-        for most in 4..10 {
+    for option in ["-f", "--remove-destination", "--backup=simple", "-bS.x"] {
+        for most in 4..12 {
             for (name, text) in [("a", "new"), ("b", "old")] {
                 fs::write(folder.join(name), text).unwrap();
             }
             let limit = format!("ulimit -n {most}; exec \"$@\"");
-            let ran = folder.under(&["sh", "-c", &limit, "sh"], &["cp", option, "a", "b"]).run();
+            let ran = folder.under(&["sh", "-c", &limit, "sh"], &["cp", option, "a", "b"]);
+            let ran = ran.leaves("b~").leaves("b.x").run();
             let found = fs::read_to_string(folder.join("b"));
             let expected = if ran.code == Some(0) { "new" } else { "old" };
             assert_eq!(found.ok().as_deref(), Some(expected), "{option} {most}{ran}");
+            for backup in ["b~", "b.x"].map(|name| folder.join(name)) {
+                assert!(ran.code == Some(0) || !backup.exists(), "{option} {most}{ran}");
+                let _ = fs::remove_file(backup);
+            }
+        }
+    }
+}
+
+/// It is found out when that is made already.
+#[test]
+fn what_made_room_comes_back_where_nothing_complete_takes_its_name() {
+    let folder = Folder::new();
+    plant(folder.path());
+    symlink("a", folder.join("link")).unwrap();
+    let (target, backup) = (folder.join("b"), folder.join("b~"));
+    for name in ["link", "pipe"] {
+        for most in 4..10 {
+            fs::write(&target, "old").unwrap();
+            let limit = format!("ulimit -n {most}; exec \"$@\"");
+            let words = ["cp", "-R", "--backup=simple", name, "b"];
+            let ran = folder.under(&["sh", "-c", &limit, "sh"], &words).leaves("b~").run();
+            let is_old = fs::symlink_metadata(&target).is_ok_and(|found| found.is_file());
+            let is_done = ran.code == Some(0);
+            assert_eq!((is_old, backup.exists()), (!is_done, is_done), "{name} {most}{ran}");
+            fs::remove_file(&target).unwrap();
+            let _ = fs::remove_file(&backup);
         }
     }
 }

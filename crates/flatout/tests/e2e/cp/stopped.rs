@@ -5,11 +5,12 @@ use std::io::Read;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Stdio;
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
 use rustix::process::Signal;
 
 use crate::bin::{Folder, executable};
 use crate::copy::entry::chmod;
+use crate::copy::forest::acl;
 use crate::filesystem::{Kind, Mounted};
 use crate::skip::needs;
 
@@ -41,13 +42,21 @@ fn an_interrupt_ends_a_question_and_is_no_consent() {
 /// The next copy changes no mode of what is there.
 #[test]
 fn a_stopped_copy_leaves_directories_as_open_as_their_sources() {
-    for (options, modes) in [
-        ("-r", [0o755, 0o750, 0o700]),
-        ("-r --no-preserve=mode", [0o755; 3]),
-        ("-r --preserve=ownership", [0o700; 3]),
-        ("-a", [0o700; 3]),
+    for (options, modes, has_list) in [
+        ("-r", [0o755, 0o750, 0o700], false),
+        ("-r", [0o755, 0o750, 0o700], true),
+        ("-r --no-preserve=mode", [0o755; 3], false),
+        ("-r --preserve=ownership", [0o700; 3], false),
+        ("-a", [0o700; 3], false),
     ] {
         let folder = Folder::new();
+        if has_list {
+            let list = acl([7, 7, 5, 7, 7, 5]);
+            let name = "system.posix_acl_default";
+            if setxattr(folder.path(), name, &list, XattrFlags::empty()).is_err() {
+                continue;
+            }
+        }
         let names = ["open", "shared", "closed"];
         for (name, mode) in names.into_iter().zip([0o777, 0o750, 0o700]) {
             let directory = folder.join("s").join(name);
@@ -68,6 +77,33 @@ fn a_stopped_copy_leaves_directories_as_open_as_their_sources() {
             fs::metadata(folder.join("t").join(name)).unwrap().permissions().mode() & 0o7777
         });
         assert_eq!(found, modes, "{options}");
+    }
+}
+
+/// The next copy changes no mode of these, either.
+#[test]
+fn a_killed_copy_leaves_files_as_open_as_they_are_to_be() {
+    for (options, mode) in [
+        ("-r", 0o644),
+        ("-r --no-preserve=mode", 0o644),
+        ("-r --preserve=ownership", 0o600),
+        ("-a", 0o600),
+    ] {
+        let folder = Folder::new();
+        fs::create_dir(folder.join("s")).unwrap();
+        mknodat(CWD, folder.join("s/pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        chmod(&folder.join("s/pipe"), 0o664);
+        let script = format!("umask 022; exec \"$0\" cp --copy-contents {options} s t");
+        let words = ["-c".into(), script.into(), executable().into()].to_vec();
+        let mut running = folder.program("sh".as_ref(), words).leaves("t").start();
+        // Nobody writes into the pipe.
+        while !folder.join("t/pipe").exists() {
+            assert!(running.step().is_none());
+        }
+        running.signal(Signal::KILL);
+        running.wait().died_of(Signal::KILL);
+        let found = fs::metadata(folder.join("t/pipe")).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(found, mode, "{options}");
     }
 }
 

@@ -11,7 +11,7 @@ use super::inheritance::{DefaultAcl, Inheritance};
 use super::node::Node;
 use super::owner::Owner;
 use super::remarks::Loss;
-use super::{Attributes, Job, MODE_BITS, PRIVATE, SET_GROUP_ID, SET_ID_BITS, acl};
+use super::{Attributes, Job, MODE_BITS, PRIVATE, SET_GROUP_ID, SET_ID_BITS, SET_USER_ID, acl};
 use crate::copy::{Preserve, Refusal};
 
 const STICKY: u32 = 0o1000;
@@ -55,16 +55,11 @@ impl Attributes<'_> {
             return (!is_untouched).then_some(kept);
         }
         // As any new one: what the directory hands on decides, but never beyond the umask.
-        let new = match job.kind {
-            _ if !self.preserve.has(Preserve::PLAIN_MODE) => job.facts.st_mode & PERMISSIONS,
-            FileType::Directory => 0o777,
-            _ => 0o666,
-        };
         let allowed = match job.made.inheritance.acl {
-            DefaultAcl::Present(permissions) => permissions & self.unmasked(),
-            DefaultAcl::Absent | DefaultAcl::Unknown => self.unmasked(),
+            DefaultAcl::Present(permissions) => permissions | SPECIAL_BITS,
+            DefaultAcl::Absent | DefaultAcl::Unknown => MODE_BITS,
         };
-        Some(new & allowed | self.kept_bits(job))
+        Some(self.mode_unkept(job.kind, job.facts) & allowed | self.kept_bits(job))
     }
 
     /// The mode with which a copy can be made so that nothing is left to be done about owner and mode:
@@ -73,14 +68,39 @@ impl Attributes<'_> {
     pub fn mode_of_new(&self, facts: &Stat, inheritance: Inheritance) -> Option<Mode> {
         let mode = match self.preserve.has(Preserve::MODE) {
             true => facts.st_mode & MODE_BITS,
-            false if self.preserve.has(Preserve::PLAIN_MODE) => 0o666 & self.unmasked(),
-            false => facts.st_mode & PERMISSIONS & self.unmasked(),
+            false => self.mode_unkept(FileType::RegularFile, facts),
         };
         let is_owned = (facts.st_uid, facts.st_gid) == inheritance.owner
             || !self.preserve.has(Preserve::OWNERSHIP);
         let is_given = mode & !self.unmasked() == 0 && mode & PRIVATE.bits() == PRIVATE.bits();
         let is_certain = inheritance.acl == DefaultAcl::Absent && self.is_predictable(inheritance);
         (is_owned && is_given && is_certain).then_some(Mode::from_raw_mode(mode))
+    }
+
+    /// The mode of something new of this kind where that of its source is not kept.
+    fn mode_unkept(&self, kind: FileType, facts: &Stat) -> u32 {
+        let is_plain = self.preserve.has(Preserve::PLAIN_MODE);
+        let new = match kind {
+            FileType::Directory | FileType::Socket if is_plain => PERMISSIONS,
+            _ if is_plain => 0o666,
+            _ => facts.st_mode & PERMISSIONS,
+        };
+        // As with cp, which has mknod(2) give it all bits, and chown(2) take one away.
+        let special = match kind {
+            FileType::Directory | FileType::RegularFile => 0,
+            _ if self.preserve.has(Preserve::OWNERSHIP) => SPECIAL_BITS & !SET_USER_ID,
+            _ => SPECIAL_BITS,
+        };
+        new & self.unmasked() | facts.st_mode & special
+    }
+
+    /// The mode with which a file is made by the rules of cp. Where neither owner nor mode are kept, it is as open
+    /// as it will be: the next copy would leave what a kill left as it is.
+    pub fn mode_of_begun(&self, facts: &Stat) -> Mode {
+        match [Preserve::MODE, Preserve::OWNERSHIP].iter().any(|&it| self.preserve.has(it)) {
+            true => PRIVATE,
+            false => PRIVATE | Mode::from_raw_mode(self.mode_unkept(FileType::RegularFile, facts)),
+        }
     }
 
     /// Bits of a directory that its source does not decide about: an existing one keeps the set-group-ID
@@ -150,14 +170,18 @@ impl Attributes<'_> {
     /// refused, it is as it was made. No call where the owner has what is needed. (What one file got
     /// tells nothing of the next one: filesystems that are mounted in the target may know no umask.)
     pub fn let_owner_in(&self, file: BorrowedFd<'_>, inheritance: Inheritance) {
-        let permissions = match inheritance.acl {
+        if !self.given_to_new(inheritance).contains(PRIVATE) {
+            let _refused = rustix::fs::fchmod(file, PRIVATE);
+        }
+    }
+
+    /// What the umask or a default ACL lets new files and directories have at most.
+    pub(in crate::copy) fn given_to_new(&self, inheritance: Inheritance) -> Mode {
+        Mode::from_raw_mode(match inheritance.acl {
             DefaultAcl::Absent => self.unmasked(),
             DefaultAcl::Present(permissions) => permissions,
             DefaultAcl::Unknown => 0,
-        };
-        if permissions & PRIVATE.bits() != PRIVATE.bits() {
-            let _refused = rustix::fs::fchmod(file, PRIVATE);
-        }
+        })
     }
 
     /// Permissions that the umask leaves to new files. Where nobody has told: read, since other threads

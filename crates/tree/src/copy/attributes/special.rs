@@ -91,7 +91,10 @@ impl Attributes<'_> {
         // What it inherited is found on it. A symlink inherits nothing.
         let made = match kind {
             FileType::Symlink => Made::entry(&found, Origin::Known),
-            _ => Made::entry(&found, Origin::Uncertain),
+            _ => Made {
+                inheritance: Inheritance::of(target.directory),
+                ..Made::entry(&found, Origin::Uncertain)
+            },
         };
         let called = Some(source.called);
         let job = Job { called, ..Job::new(Node::Named(source.place), node, facts, made) };

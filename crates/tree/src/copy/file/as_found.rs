@@ -9,7 +9,6 @@ use rustix::io::Errno;
 use super::cut::emptied;
 use super::place::{Bytes, CREATE, Name, Over, Place, Where, examined, temporary};
 use super::source::{Opened, when_given_back};
-use crate::copy::attributes::PRIVATE;
 use crate::copy::reason::LEADS_NOWHERE;
 use crate::copy::standing::{WRITE_THROUGH, remove};
 use crate::copy::{
@@ -19,6 +18,9 @@ use crate::file_data::NEW;
 
 /// How often it is looked whether somebody reads from a FIFO.
 const WAIT: Duration = Duration::from_millis(10);
+/// What has nothing to do with what could not be opened: a new file could not be opened either, and what is there
+/// would be lost.
+const PASSING: [Errno; 4] = [Errno::INTR, Errno::MFILE, Errno::NFILE, Errno::NOMEM];
 
 /// Opens what bears the name, or makes a file where nothing does.
 pub(in crate::copy) fn open_as_found(
@@ -30,7 +32,7 @@ pub(in crate::copy) fn open_as_found(
         match open(opened, (rules, OFlags::empty())) {
             Err(trouble) => match trouble.target_errno() {
                 Some(Errno::NOENT) => {}
-                Some(errno) if rules.clearing == Clearing::Refused && !is_passing(errno) => {
+                Some(errno) if rules.clearing == Clearing::Refused && !PASSING.contains(&errno) => {
                     remove(entry)?;
                 }
                 _ => return Err(trouble),
@@ -45,17 +47,13 @@ pub(in crate::copy) fn open_as_found(
             let (made, device) = (Made::new(found.inheritance), found.target.0);
             Ok(Where::Open(Place { file, made, name, device, bytes }))
         }
-        Err(Errno::EXIST) if !leads_nowhere(entry)? => Err(target(CREATE)(Errno::EXIST)),
+        Err(Errno::EXIST) if !entry.in_the_way()?.is_some_and(|it| kind_of(it).is_symlink()) => {
+            Err(target(CREATE)(Errno::EXIST))
+        }
         Err(Errno::EXIST) if rules.through_dangling => open(opened, (rules, OFlags::CREATE)),
         Err(Errno::EXIST) => Err(refused(WRITE_THROUGH, LEADS_NOWHERE)),
         Err(errno) => Err(target(CREATE)(errno)),
     }
-}
-
-/// Whether what could not be opened has nothing to do with that: a new file could not be opened either, and
-/// what is there would be lost.
-fn is_passing(errno: Errno) -> bool {
-    matches!(errno, Errno::INTR | Errno::MFILE | Errno::NFILE | Errno::NOMEM)
 }
 
 /// Makes a file. Where what is there may stay as it is, one that is not complete must not be taken for
@@ -75,14 +73,10 @@ fn make(opened: &Opened<'_>, rules: &Rules) -> Result<(OwnedFd, Name), Errno> {
             },
         }
     }
-    let file = rustix::fs::openat(directory, entry.target, NEW, PRIVATE)?;
+    let mode = entry.copy.attributes.mode_of_begun(&opened.facts);
+    let file = rustix::fs::openat(directory, entry.target, NEW, mode)?;
     entry.copy.attributes.let_owner_in(file.as_fd(), entry.pair.found.inheritance);
     Ok((file, Name::New))
-}
-
-fn leads_nowhere(entry: Entry<'_>) -> Result<bool, Trouble> {
-    let found = entry.in_the_way()?;
-    Ok(found.is_some_and(|found| kind_of(found).is_symlink()))
 }
 
 /// Opens what bears the name; a file is cut off, unless it is the source.

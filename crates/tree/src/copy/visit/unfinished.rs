@@ -22,9 +22,10 @@ pub(super) fn mode(copy: &Copy<'_>, pair: &Pair, name: &CStr) -> Mode {
     let given = match copy.rules() {
         None => return UNFINISHED,
         Some(_) if has(Preserve::MODE) || has(Preserve::OWNERSHIP) => Mode::empty(),
-        // Its owner may have to be let in first.
-        Some(_) if pair.found.inheritance.has_default_acl() => Mode::empty(),
-        Some(_) if !unmasked.contains(Mode::RWXU) => Mode::empty(),
+        // Its owner has to be let in first.
+        Some(_) if !copy.attributes.given_to_new(pair.found.inheritance).contains(Mode::RWXU) => {
+            Mode::empty()
+        }
         Some(_) if has(Preserve::PLAIN_MODE) => OPEN,
         Some(_) => rustix::fs::statat(pair.source(), name, AtFlags::empty())
             .map_or(Mode::empty(), |facts| Mode::from_raw_mode(facts.st_mode)),
