@@ -18,7 +18,7 @@ use crate::copy::existing::OVERWRITE;
 use crate::copy::lane::MUCH_BYTES;
 use crate::copy::temporary::{Discarded, move_to_free};
 use crate::copy::{
-    Action, Appearance, Entry, Outcome, Refusal, Trouble, mark, mirror, refused, target,
+    Action, Appearance, Entry, Outcome, Refusal, Skip, Trouble, mark, mirror, refused, target,
 };
 use crate::file_data;
 
@@ -111,16 +111,18 @@ impl Place {
         let is_temporary = matches!(self.name, Name::Temporary(..));
         let called = is_temporary.then_some(opened.entry.target);
         let finished = attributes.file(from, to, &opened.facts, self.made, called);
-        if let Err(refusal) = &finished
-            && refusal.errno().is_some()
-        {
+        if let Err(refusal) = &finished {
             // Whoever leaves what is there would take it for complete, or whoever knows that only such files appear.
-            let is_atomic = opened.entry.copy.options.appearance == Appearance::Atomic;
-            if is_atomic || matches!(self.name, Name::Temporary(_, Over::Nothing)) {
+            let (copy, is_late) = (opened.entry.copy, refusal.errno().is_none());
+            let is_atomic = copy.options.appearance == Appearance::Atomic;
+            if !is_late && (is_atomic || matches!(self.name, Name::Temporary(_, Over::Nothing))) {
                 let setback = Trouble::of(refusal.clone()).into();
                 return Err(self.give_up(opened, setback));
             }
-            self.outdate(opened);
+            // What has no room for an attribute stays, but not as if it had it.
+            if !is_late || copy.rules().is_some_and(|rules| rules.skip != Skip::Nothing) {
+                self.outdate(opened);
+            }
         }
         Ok((self, finished))
     }

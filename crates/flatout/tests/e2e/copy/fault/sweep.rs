@@ -47,6 +47,8 @@ pub enum Before {
     Older,
     /// The same, and all of it older than the source.
     LongAgo,
+    /// An older copy with what its source has not, and with things of other kinds.
+    Mixed,
 }
 
 /// A source and a target, both of them with traps.
@@ -166,7 +168,10 @@ impl Bench {
         let top = self.source.path().join("tree");
         for line in log.lines() {
             let line: Value = serde_json::from_str(line).unwrap();
-            if matches!(line["action"].as_str().unwrap(), "failed" | "notice" | "refused") {
+            if matches!(
+                line["action"].as_str().unwrap(),
+                "deleted" | "failed" | "notice" | "refused"
+            ) {
                 continue;
             }
             let path = Path::new(line["path"].as_str().unwrap()).strip_prefix(&top).unwrap();
@@ -189,7 +194,9 @@ impl Bench {
         let mut is_stopped = false;
         let mut named = BTreeSet::new();
         for line in ran.complaints() {
-            if line.starts_with("flatout: stopped: there is no room") {
+            if line.starts_with("flatout: stopped: there is no room")
+                || line == "flatout: a source could not be read: nothing more is deleted"
+            {
                 is_stopped = true;
                 continue;
             }
@@ -282,6 +289,13 @@ fn plant_older(copy: &Path, before: Before) {
     fs::write(copy.join("short"), "older").unwrap();
     fs::write(copy.join("empty"), "").unwrap();
     date(&copy.join("empty"), 1_000_000_000);
+    if before == Before::Mixed {
+        for directory in ["symlink", "surplus/below"] {
+            fs::create_dir_all(copy.join(directory)).unwrap();
+            fs::write(copy.join(directory).join("file"), directory).unwrap();
+        }
+        return fs::write(copy.join("vacant"), "no directory").unwrap();
+    }
     symlink("elsewhere", copy.join("symlink")).unwrap();
     set(&copy.join("sub"), "user.note", b"older");
     if before == Before::Older {
