@@ -95,6 +95,31 @@ fn missing_packages(extent: Extent, is_installed: impl Fn(&str) -> bool) -> Vec<
         .collect()
 }
 
+/// Whether every test has what it needs here: root on Debian who may mount, a kernel that has all calls
+/// that they make, and all packages.
+pub fn lacks_nothing(place: Place, extent: Extent) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let told = |file| std::fs::read_to_string(file).unwrap_or_default();
+    place == Place::RootOnDebian
+        && may_mount(&told("/proc/self/status"))
+        && is_new(&told("/proc/sys/kernel/osrelease"))
+        && missing_packages(extent, |program| is_installed(&path, program)).is_empty()
+}
+
+/// CAP_SYS_ADMIN among the effective ones of `/proc/self/status`.
+fn may_mount(status: &str) -> bool {
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    effective.is_some_and(|bits| bits >> 21 & 1 == 1)
+}
+
+/// Whether the kernel is 6.9 or newer.
+fn is_new(release: &str) -> bool {
+    let mut numbers = release.split(['.', '-']).map(|number| number.parse().unwrap_or(0));
+    let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    version >= (6, 9)
+}
+
 /// Whether the feature mpi can be built here.
 pub fn can_build_mpi() -> bool {
     are_installed(&[MPI, CLANG])
@@ -171,6 +196,15 @@ mod tests {
         assert_eq!(missing(|_| false).len(), NEEDED.len());
         let all = NEEDED.len() + NEEDED_IN_FULL.len();
         assert_eq!(missing_packages(Extent::Full, |_| false).len(), all);
+    }
+
+    #[test]
+    fn a_kernel_and_rights_are_read() {
+        for (release, is) in [("6.9.0", true), ("7.0-rc1", true), ("6.1.0-37-amd64", false)] {
+            assert_eq!(is_new(release), is, "{release}");
+        }
+        assert!(may_mount("Name:\tx\nCapEff:\t000001ffffffffff\n"));
+        assert!(!may_mount("CapEff:\t00000000a80425fb\n") && !may_mount(""));
     }
 
     #[test]

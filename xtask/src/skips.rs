@@ -1,7 +1,7 @@
 //! Skips: tests that could not run where they were started.
 //!
-//! Such a test appends `name: reason` to the file that `FLATOUT_SKIP_LOG` names. They are shown and fail
-//! nothing: what a kernel, a container or a mount of /tmp lacks is no fault of what is tested.
+//! Such a test appends `name: reason` to the file that `FLATOUT_SKIP_LOG` names. They are shown;
+//! where every test has what it needs, one that is skipped is a failure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,8 +24,8 @@ pub fn fresh_log(target_directory: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// Shows what was skipped, and why.
-pub fn show(log: &Path) -> Result<String, String> {
+/// Shows what was skipped, and why; fails for it where every test has what it needs.
+pub fn check(log: &Path, lacks_nothing: bool) -> Result<String, String> {
     let log = match fs::read_to_string(log) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
@@ -36,7 +36,12 @@ pub fn show(log: &Path) -> Result<String, String> {
         let reasons: Vec<&str> = reasons.iter().map(String::as_str).collect();
         println!("skipped {name}: {}", reasons.join("; "));
     }
-    Ok(format!("{} tests skipped", skips.len()))
+    match format!("{} tests skipped", skips.len()) {
+        text if lacks_nothing && !skips.is_empty() => {
+            Err(format!("{text}, of which none had to be"))
+        }
+        text => Ok(text),
+    }
 }
 
 fn parse_log(log: &str) -> Skips {
@@ -64,9 +69,10 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("xtask-skips-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let log = fresh_log(&folder).unwrap();
-        assert_eq!(show(&log).unwrap(), "0 tests skipped");
+        assert_eq!(check(&log, true).unwrap(), "0 tests skipped");
         fs::write(&log, "a: why\na: why not\n").unwrap();
-        assert_eq!(show(&log).unwrap(), "1 tests skipped");
+        assert_eq!(check(&log, false).unwrap(), "1 tests skipped");
+        assert!(check(&log, true).unwrap_err().starts_with("1 tests skipped"));
         assert!(!fresh_log(&folder).unwrap().exists());
         fs::remove_dir_all(&folder).unwrap();
     }
