@@ -7,11 +7,13 @@
 //! difference less what rounding can have added. Short trials therefore pass where long ones
 //! would not, and their spread has to speak instead.
 
+mod distance;
 mod use_of_cpus;
 mod witness;
 
 use flatout_sys::steal;
 
+pub use distance::FAR;
 pub use use_of_cpus::UseOfCpus;
 pub use witness::{FakeWitness, SystemWitness};
 
@@ -49,6 +51,11 @@ pub struct Reading {
 pub trait Witness {
     /// The totals now.
     fn read(&mut self) -> Reading;
+
+    /// How far the first two CPUs are from each other, in nanoseconds, where it is known.
+    fn distance_ns(&mut self) -> Option<u32> {
+        None
+    }
 
     /// CPUs over which the totals are summed.
     fn cpus(&self) -> u32 {

@@ -30,7 +30,7 @@ pub use crate::overhead::{Overhead, calibrate};
 
 pub use pairs::Pair;
 pub use row::note_use_of_cpus;
-use row::{Closed, Sampled, Stolen, Surroundings, contention};
+use row::{Closed, Sampled, Stolen, Surroundings, contention, distance};
 
 /// Readings of the clock inside the timed region of a trial.
 pub const CLOCK_READS: Key = Key::sum("clock_reads");
@@ -138,6 +138,8 @@ pub(crate) struct Attempt {
     pub(crate) spent_ns: u64,
     /// Who had the CPUs meanwhile.
     pub(crate) use_of_cpus: UseOfCpus,
+    /// How far CPUs were from each other before and after it.
+    pub(crate) distance_ns: Option<[u32; 2]>,
 }
 
 /// Runs one trial between two readings of the witness.
@@ -148,12 +150,15 @@ pub(crate) fn attempt(
     witness: &mut dyn Witness,
 ) -> Attempt {
     let started_ns = clock.now_ns();
+    let distance_ns = witness.distance_ns();
     let before = witness.read();
     let result = trial(seed);
     let after = witness.read();
     let spoil = guard::judge(&before, &after, witness.cpus());
     let use_of_cpus = UseOfCpus::between(&before, &after);
-    Attempt { result, spoil, spent_ns: clock.now_ns().saturating_sub(started_ns), use_of_cpus }
+    let distance_ns = distance_ns.zip(witness.distance_ns()).map(|(first, last)| [first, last]);
+    let spent_ns = clock.now_ns().saturating_sub(started_ns);
+    Attempt { result, spoil, spent_ns, use_of_cpus, distance_ns }
 }
 
 /// State of one call of [`Sampler::run`].
@@ -229,9 +234,15 @@ impl Run<'_, '_, '_> {
         let cpus = self.sampler.witness.cpus();
         let stolen = Stolen::of(&self.rows);
         let contention_ratio = contention::ratio(self.rows.iter().flat_map(Sampled::taken_facts));
+        let least_distance_ns = distance::least(&self.rows);
         let finish = |row: Sampled<'_>| {
-            let surroundings =
-                Surroundings { kin: kin(row.case.row), cpus, stolen, contention_ratio };
+            let surroundings = Surroundings {
+                kin: kin(row.case.row),
+                cpus,
+                stolen,
+                contention_ratio,
+                least_distance_ns,
+            };
             row.finish(plan, overhead, &surroundings)
         };
         self.rows.into_iter().map(finish).collect()

@@ -209,6 +209,8 @@ codes! {
     CPU_QUOTA = "cpu_quota" => SetLimit;
     /// The CPUs that the process may use changed while it was measured, or its threads cannot be tied to any.
     CPUS_CHANGED = "cpus_changed" => NotLasting;
+    /// The host moved CPUs nearer to each other or apart, and the figure depends on where they are.
+    CPUS_MOVED = "cpus_moved" => NotLasting;
     /// CPUs that the row used share a core, whatever the machine says of itself.
     CORES_SHARED = "cores_shared" => Circumstance;
     /// An SMT sibling used the core for more than a tenth of the time, or in more than a tenth of the probes.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Difference;
 use super::matching::Group;
+use crate::guard::FAR;
 use crate::record::{Outcome, Record};
 
 /// Members that never stand still and bear on no figure by themselves.
@@ -30,6 +31,8 @@ const HIDDEN: &str = "(hidden)";
 /// The rest of a clock measured in the load, where rows have one: how far it may differ untold.
 const CLOCK_WITHIN: f64 = 0.02;
 const CLOCK: &str = "clock_hz";
+/// How far the first two CPUs were from each other.
+const DISTANCE: &str = "cpu_distance_ns";
 
 /// The share of the CPUs that others had, where what differs may be their work.
 pub const LOAD: &str = "others_cpu_ratio";
@@ -122,8 +125,16 @@ pub(super) fn differences(
             add(name, old, new);
         }
     }
-    if let Some((old, new)) = clocks(pairs) {
+    let clocks = medians(pairs, CLOCK);
+    if let Some((old, new)) =
+        clocks.filter(|(old, new)| (old - new).abs() > CLOCK_WITHIN * old.abs().max(new.abs()))
+    {
         add("clock_in_load_hz", old.into(), new.into());
+    }
+    // Where the host had the CPUs.
+    let distances = medians(pairs, DISTANCE);
+    if let Some((old, new)) = distances.filter(|(old, new)| old.max(*new) > FAR * old.min(*new)) {
+        add(DISTANCE, old.into(), new.into());
     }
     if let Some([old, new]) = loads {
         // Said even if it is the same on both sides.
@@ -217,13 +228,11 @@ fn are_within(share: f64, one: &Value, other: &Value) -> Option<bool> {
     Some((one - other).abs() <= share * one.abs().max(other.abs()))
 }
 
-/// The median clock of the rows of both sides, if both have it and it differs.
-fn clocks(pairs: &[(&Group<'_>, &Group<'_>)]) -> Option<(f64, f64)> {
-    let clock = |row: &Outcome| row.fact_number(CLOCK);
-    let both =
-        pairs.iter().filter_map(|(old, new)| Some((clock(old.first())?, clock(new.first())?)));
+/// The medians of a fact of the rows of both sides, if both have it.
+fn medians(pairs: &[(&Group<'_>, &Group<'_>)], key: &str) -> Option<(f64, f64)> {
+    let fact = |row: &Outcome| row.fact_number(key);
+    let both = pairs.iter().filter_map(|(old, new)| Some((fact(old.first())?, fact(new.first())?)));
     let (old, new): (Vec<f64>, Vec<f64>) =
         both.filter(|(a, b)| a.is_normal() && b.is_normal()).unzip();
-    let (old, new) = (crate::statistics::median(&old)?, crate::statistics::median(&new)?);
-    ((old - new).abs() > CLOCK_WITHIN * old.abs().max(new.abs())).then_some((old, new))
+    Some((crate::statistics::median(&old)?, crate::statistics::median(&new)?))
 }

@@ -505,6 +505,16 @@ fn a_clock_that_changed_is_told() {
 }
 
 #[test]
+fn cpus_that_the_host_had_elsewhere_are_told() {
+    let apart =
+        |ns: f64| Outcome { audit: map(json!({ "cpu_distance_ns": ns })), ..around("a/b", 1.0) };
+    let comparison = held(vec![apart(31.0)], vec![apart(168.0)]);
+    let told = &comparison.environment[0];
+    assert_eq!((told.name.as_str(), &told.new), ("cpu_distance_ns", &json!(168.0)));
+    assert!(held(vec![apart(31.0)], vec![apart(42.0)]).environment.is_empty());
+}
+
+#[test]
 fn very_many_rows_take_no_harm() {
     let rows = |count: u32, factor: f64| -> Vec<Outcome> {
         let few = |index| Outcome {

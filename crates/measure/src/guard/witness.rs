@@ -7,6 +7,7 @@ use flatout_sys::quota::Groups;
 use flatout_sys::steal::{self, CpuTimes};
 use flatout_sys::{affinity, clock, run_queue, usage};
 
+use super::distance::Distance;
 use super::{Reading, Witness};
 
 /// The real machine. What it cannot read stays as it was read last, or 0, and is never a reason: a total
@@ -19,6 +20,8 @@ pub struct SystemWitness {
     throttled_ns: u64,
     cpus: u32,
     kernel: KernelThreads,
+    /// `None`: it is not looked at.
+    distance: Option<Distance>,
 }
 
 /// Looking at threads of the kernel may take one part in so many of the time.
@@ -70,16 +73,23 @@ impl SystemWitness {
         let (groups, times) = (Groups::discover(root), steal::cpu_times(root));
         let cpus = times.map_or_else(affinity::allowed_cpu_count, |times| times.cpus.max(1));
         let throttled_ns = groups.throttled_ns().unwrap_or(0);
-        let (root, times, kernel) =
-            (root.to_owned(), times.unwrap_or_default(), Default::default());
-        Self { root, groups, times, throttled_ns, cpus, kernel }
+        Self {
+            root: root.to_owned(),
+            groups,
+            times: times.unwrap_or_default(),
+            throttled_ns,
+            cpus,
+            kernel: KernelThreads::default(),
+            distance: Some(Distance::default()),
+        }
     }
 
-    /// One that does not look at threads of the kernel, as if none could be seen: for work of which
-    /// looking would be a notable part.
+    /// One that does not look at threads of the kernel, as if none could be seen, nor at where CPUs are: for
+    /// work of which looking would be a notable part.
     pub fn brief() -> Self {
         Self {
             kernel: KernelThreads { next_ns: u64::MAX, ..KernelThreads::default() },
+            distance: None,
             ..Self::new()
         }
     }
@@ -125,6 +135,10 @@ impl Witness for SystemWitness {
         }
     }
 
+    fn distance_ns(&mut self) -> Option<u32> {
+        self.distance.as_mut()?.look()
+    }
+
     fn cpus(&self) -> u32 {
         self.cpus
     }
@@ -158,12 +172,18 @@ fn both_clocks() -> (u64, u64) {
 pub struct FakeWitness {
     readings: std::collections::VecDeque<Reading>,
     last: Reading,
+    distances_ns: std::collections::VecDeque<u32>,
 }
 
 impl FakeWitness {
     /// A witness that gives `readings` in turn: two for each trial, before and after.
     pub fn new(readings: impl IntoIterator<Item = Reading>) -> Self {
-        Self { readings: readings.into_iter().collect(), last: Reading::default() }
+        Self { readings: readings.into_iter().collect(), ..Self::default() }
+    }
+
+    /// A witness that sees CPUs at these distances in turn: two for each trial.
+    pub fn of_moved_cpus(distances_ns: impl IntoIterator<Item = u32>) -> Self {
+        Self { distances_ns: distances_ns.into_iter().collect(), ..Self::default() }
     }
 
     /// A witness to whom nothing ever happens.
@@ -178,6 +198,10 @@ impl Witness for FakeWitness {
             self.last = reading;
         }
         self.last
+    }
+
+    fn distance_ns(&mut self) -> Option<u32> {
+        self.distances_ns.pop_front()
     }
 }
 

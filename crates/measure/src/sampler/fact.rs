@@ -38,6 +38,8 @@ pub const CONTENDED_NS: Key = Key::sum("contended_ns");
 /// Share of that time with contention. A trial of which all time counts reports it itself, as the share of
 /// the probes before and after, or in between.
 pub const CONTENTION_RATIO: Key = Key::new("contention_ratio", Merge::Mean);
+/// How far the first two CPUs were from each other, one way, in the middle of the looks before and after trials.
+pub const CPU_DISTANCE_NS: Key = Key::last("cpu_distance_ns");
 /// What a trial finds alone on the core, and what it finds beside a busy sibling, where it saw both: figures
 /// in the unit of the row.
 pub const FIGURE_ALONE: Key = Key::new("figure_alone", Merge::Median);

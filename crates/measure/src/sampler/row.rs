@@ -2,6 +2,7 @@
 //! the end: `row/finish.rs`.
 
 pub(super) mod contention;
+pub(super) mod distance;
 mod finish;
 mod stolen;
 
@@ -58,6 +59,8 @@ pub(super) struct Surroundings {
     pub(super) stolen: Stolen,
     /// For which share of the time that these watched an SMT sibling used the core.
     pub(super) contention_ratio: Option<f64>,
+    /// The least distance at which CPUs were.
+    pub(super) least_distance_ns: Option<u32>,
 }
 
 /// A trial with a figure.
@@ -68,6 +71,7 @@ struct Taken {
     sample: Sample,
     is_disturbed: bool,
     use_of_cpus: UseOfCpus,
+    distance_ns: Option<[u32; 2]>,
 }
 
 /// One row while it is measured.
@@ -190,14 +194,14 @@ impl<'a> Sampled<'a> {
                 sample.amount, sample.elapsed_ns
             )));
         };
-        let use_of_cpus = attempt.use_of_cpus;
+        let (use_of_cpus, distance_ns) = (attempt.use_of_cpus, attempt.distance_ns);
         let spoil = attempt.spoil.filter(|spoil| {
             let is_own = *spoil == Spoil::Preempted && is_own_doing(&sample.warnings);
             !is_own && !sample.is_sustained
         });
         let spoil = spoil.or(sample.spoil);
         let (attempt, is_disturbed) = (self.attempts, spoil.is_some());
-        let taken = Taken { attempt, figure, sample, is_disturbed, use_of_cpus };
+        let taken = Taken { attempt, figure, sample, is_disturbed, use_of_cpus, distance_ns };
         match spoil {
             Some(spoil) if self.is_discarded(spoil) => {
                 if self.taken.is_empty() || self.is_in_rounds {

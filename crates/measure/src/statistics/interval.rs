@@ -174,7 +174,7 @@ pub fn of_runs(figures: &[f64], known: &Knowledge) -> Option<[f64; 2]> {
 
 /// An interval that reaches to all levels at which a run can be, and as far beyond as quiet runs differ
 /// at one of them. Runs that were learned from had the levels that there are.
-pub fn reaching([low, high]: [f64; 2], levels: [f64; 4], known: &Knowledge) -> [f64; 2] {
+pub fn reaching([low, high]: [f64; 2], levels: &[f64], known: &Knowledge) -> [f64; 2] {
     if known.learned.is_some() {
         return [low, high];
     }

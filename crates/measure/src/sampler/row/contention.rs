@@ -88,6 +88,6 @@ impl Sampled<'_> {
             [None, Some(contended)] => [contended / dearer, contended],
         };
         let levels = [alone, contended, alone * dearer, contended / dearer];
-        interval::reaching(ends, levels, known)
+        interval::reaching(ends, &levels, known)
     }
 }

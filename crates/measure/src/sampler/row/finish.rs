@@ -7,7 +7,7 @@ use super::super::fact::{
     WARMUP_SAMPLES,
 };
 use super::super::{CLOCK_READS, NOISY};
-use super::{Closed, Sampled, Stolen, Surroundings, Taken, contention, is_own_doing};
+use super::{Closed, Sampled, Stolen, Surroundings, Taken, contention, distance, is_own_doing};
 use crate::case::{Further, Latencies, Measured, MeasuredFurther, Plan, blank};
 use crate::fact::{Facts, Value};
 use crate::guard::{Spoil, UseOfCpus};
@@ -75,8 +75,12 @@ impl Sampled<'_> {
         let known = Knowledge { kin, is_loaded, is_beside_others, ..self.knowledge(plan) };
         let known = Knowledge { least_deviation, ..known };
         facts.set(BETWEEN_RUNS, between_runs(&figures, &known));
+        let places = distance::note((&mut outcome, &mut facts), counted, beside.least_distance_ns);
         let ci95 = interval::of_runs(&figures, &known)
-            .map(|ends| self.with_both_levels(ends, &facts, beside.contention_ratio, &known));
+            .map(|ends| self.with_both_levels(ends, &facts, beside.contention_ratio, &known))
+            .map(|ends| {
+                interval::reaching(ends, places.as_ref().map_or(&[], |all| &all[..]), &known)
+            });
         if let Some((status, code, text)) = self.refused() {
             if !figures.is_empty() {
                 facts.set(REJECTED_SAMPLES, figures.into_iter().collect::<Value>());

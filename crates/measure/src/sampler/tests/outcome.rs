@@ -204,3 +204,25 @@ fn a_further_figure_has_what_earlier_runs_taught_of_its_own_row() {
     assert!(own < 0.02 && further > 0.3, "{own} {further}");
     assert_eq!(outcomes[1].audit["between_runs"]["runs"], 9);
 }
+
+#[test]
+fn a_figure_that_depends_on_where_the_host_has_the_cpus_says_so() {
+    let run = |distances: [u32; 2], times_ms: [u64; 2]| {
+        let clock = FakeClock::default();
+        let at = |trial: u32| usize::from(trial % 4 > 1);
+        let case = case("a", &clock, |trial| times_ms[at(trial)] * MS);
+        let ends = (0..24).flat_map(|trial| [distances[at(trial)]; 2]);
+        let plan = Plan { max_trials: 24, min_trials: 24, ..Plan::default() };
+        run_watched(&clock, vec![case], &plan, FakeWitness::of_moved_cpus(ends)).remove(0)
+    };
+    let moved = run([24, 170], [10, 15]);
+    assert_eq!(codes(&moved), ["cpus_moved", "unstable"]);
+    assert!(
+        moved.warnings[0].text.contains("24 ns from each other, in 12 170 ns, with 0.67 times")
+    );
+    let [low, high] = moved.ci95.unwrap();
+    assert!(low < 66_700.0 && high > 99_900.0, "either may be that of the next run: {low} {high}");
+    assert_eq!(moved.audit["cpu_distance_ns"], json!(97.0));
+    assert_eq!(codes(&run([24, 40], [10, 15])), [""; 0], "they are at one cache");
+    assert_eq!(codes(&run([24, 170], [10, 10])), [""; 0], "it does not depend on it");
+}

@@ -1,5 +1,6 @@
 //! Findings from how the run ended, and from the warning codes of its rows.
 
+use flatout_measure::guard::FAR;
 use flatout_measure::load;
 use flatout_measure::record::{Outcome, Record, Status};
 use flatout_measure::sampler::NOISY;
@@ -136,7 +137,8 @@ pub(super) fn of_run(record: &Record) -> Option<Finding> {
 
 /// What the warnings of rows say, each code once.
 pub(super) fn of_rows(record: &Record) -> Vec<Finding> {
-    let mut found: Vec<Finding> = contention(record).into_iter().collect();
+    let mut found: Vec<Finding> =
+        contention(record).into_iter().chain(moved_cpus(record)).collect();
     let is_told =
         |code: &str| OF_LOAD.contains(&code) && record.end.load.as_ref().is_some_and(load::is_busy);
     let codes =
@@ -198,6 +200,25 @@ fn contention(record: &Record) -> Option<Finding> {
     let cost = cost.unwrap_or_else(|| "sharing ports and caches".to_owned());
     let text = format!("SMT sibling {busy}, {cost}");
     Some(Finding::new(Warn, text, "a dedicated host, or SMT off, avoids it"))
+}
+
+/// Where the host moved virtual CPUs from one cache to another, and which rows show it themselves.
+fn moved_cpus(record: &Record) -> Option<Finding> {
+    let rows = || record.results.iter();
+    let moved = rows().filter(|row| warning::has(&row.warnings, warning::CPUS_MOVED)).count();
+    let distances = rows().filter_map(|row| row.fact_number("cpu_distance_ns"));
+    let (least, most) = statistics::extremes(distances)?;
+    if moved == 0 && most <= FAR * least {
+        return None;
+    }
+    let shown = match moved {
+        0 => String::new(),
+        _ => format!(", which {} shows", quantity::counted(moved, "row")),
+    };
+    let ends = quantity::range((least, most), "–", |ns| format!("{ns:.0} ns"));
+    let text = format!("the host moves CPUs: {ends} from one to the other{shown}");
+    let advice = "rates of several threads differ with that: have the CPUs pinned, or trust several runs only";
+    Some(Finding::new(Note, text, advice))
 }
 
 /// What contention took, where the record has both: the rate in slices in which the sibling rested,

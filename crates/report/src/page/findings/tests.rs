@@ -138,6 +138,20 @@ fn contention_is_told_with_its_range() {
 }
 
 #[test]
+fn a_host_that_moves_cpus_is_told_with_how_far_they_were_apart() {
+    let apart = |ns: f64, codes: &[&str]| {
+        let mut one = row("memory/stream", codes);
+        one.audit.insert("cpu_distance_ns".to_owned(), json!(ns));
+        one
+    };
+    let rows = vec![apart(31.2, &[]), apart(168.0, &["cpus_moved"])];
+    let text = "the host moves CPUs: 31–168 ns from one to the other, which 1 row shows";
+    only(found(json!({}), rows, End::default()), "NOTE", text);
+    let near = vec![apart(31.2, &[]), apart(42.0, &[])];
+    assert!(found(json!({}), near, End::default()).is_empty());
+}
+
+#[test]
 fn contention_has_its_cost_where_the_record_measured_it() {
     let of = |id: &str, codes: &[&str], median: f64| Outcome {
         parameters: json!({"type": "f64", "threads": 2}).as_object().cloned().unwrap(),
