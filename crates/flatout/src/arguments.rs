@@ -188,10 +188,13 @@ fn as_cp(mut argv: Vec<OsString>) -> Vec<OsString> {
     if argv.first().is_some_and(help::is_cp) {
         argv.splice(..1, ["flatout".into(), CP.into()]);
     }
-    if argv.get(1).is_some_and(|word| word == CP) {
-        let rest = cp::in_order(argv.split_off(2));
-        argv.extend(rest);
-    }
+    let letters: [&[u8]; 2] = match argv.get(1).and_then(|word| word.to_str()) {
+        Some(CP) => [b"St", b""],
+        Some("copy") => [b"S", b"jot"],
+        _ => return argv,
+    };
+    let rest = cp::in_order(argv.split_off(2), letters);
+    argv.extend(rest);
     argv
 }
 

@@ -109,10 +109,10 @@ impl Defined {
 }
 
 /// The words of a command line as the parser is to get them. It takes a `=` behind a letter for no part of the
-/// value, where getopt(3) does: it gets two. And there is `--` before the first operand where POSIX wants all
-/// that follows to be operands.
-pub fn in_order(mut words: Vec<OsString>) -> Vec<OsString> {
-    let is_posix = std::env::var_os("POSIXLY_CORRECT").is_some();
+/// value, where getopt(3) does: behind `letters` it gets two. `others` have a value as the parser takes it. Where
+/// there are none, there is `--` before the first operand if POSIX wants all that follows to be operands.
+pub fn in_order(mut words: Vec<OsString>, [letters, others]: [&[u8]; 2]) -> Vec<OsString> {
+    let is_posix = others.is_empty() && std::env::var_os("POSIXLY_CORRECT").is_some();
     let with_value = || OPTIONS.iter().filter(|option| matches!(option.2, Value(_)));
     let mut at = 0;
     while let Some(word) = words.get(at).map(|word| word.as_bytes()) {
@@ -121,11 +121,15 @@ pub fn in_order(mut words: Vec<OsString>) -> Vec<OsString> {
             [b'-', b'-', name @ ..] => {
                 1 + usize::from(with_value().any(|option| option.1.as_bytes().starts_with(name)))
             }
-            [b'-', letters @ ..] if !letters.is_empty() => {
-                let takes = |&letter: &u8| with_value().any(|it| it.0.contains(&letter.into()));
-                match letters.iter().position(takes).map(|place| letters.split_at(place + 1)) {
+            [b'-', given @ ..] if !given.is_empty() => {
+                let ends = |it: &u8| {
+                    !it.is_ascii_alphabetic() || letters.contains(it) || others.contains(it)
+                };
+                match given.iter().position(ends).map(|place| given.split_at(place + 1)) {
                     Some((_, b"")) => 2,
-                    Some((before, value @ [b'=', ..])) => {
+                    Some((before @ [.., letter], value @ [b'=', ..]))
+                        if letters.contains(letter) =>
+                    {
                         words[at] = OsString::from_vec([&word[..1], before, b"=", value].concat());
                         1
                     }

@@ -138,6 +138,24 @@ fn no_backup_takes_the_place_of_what_another_operand_has_brought() {
 }
 
 #[test]
+fn what_follows_the_letter_of_a_suffix_is_the_suffix() {
+    needs!(under_test());
+    for (letters, suffix) in [
+        ("-S=.x", "=.x"),
+        ("-bS=.x", "=.x"),
+        ("-j1 -S.x", ".x"),
+        ("-j=1 -o=figures -S -S=.x", "-S=.x"),
+        ("--suffix=.x --exclude=-S=", ".x"),
+    ] {
+        let folder = folder();
+        let words = format!("copy -b {letters} -t=dst src/there");
+        folder.flatout(words.split(' ')).leaves("figures").run().exits(0);
+        let backup = folder.join("dst").join(format!("there{suffix}"));
+        assert_eq!(fs::read_to_string(backup).unwrap(), "dst/there", "{letters}");
+    }
+}
+
+#[test]
 fn letters_of_cp_and_a_snapshot_for_links_contradict_each_other() {
     needs!(under_test());
     let folder = folder();
