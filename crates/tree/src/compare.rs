@@ -19,9 +19,10 @@ use std::path::Path;
 
 use flatout_io::Error as IoError;
 use flatout_sys::cancel::CancelToken;
+use rustix::fs::{CWD, OFlags};
 
-use crate::directory_stack::DirectoryStack;
-use crate::file_data::find;
+use crate::directory_stack::{DIRECTORY, DirectoryStack};
+use crate::file_data::{find, open_unseen};
 use crate::path;
 use content::Comparer;
 use link::Links;
@@ -90,8 +91,10 @@ impl Comparison {
 pub fn compare(source: &Path, target: &Path, asked: Asked) -> Result<Comparison, IoError> {
     let at_source = DirectoryStack::open(source).map_err(IoError::system("compare", source))?;
     // A link to the source is no copy of it.
+    let flags = DIRECTORY | OFlags::NOFOLLOW | OFlags::NOATIME;
+    let at_target = open_unseen(CWD, target, flags).map_err(Into::into);
     let at_target =
-        DirectoryStack::open_itself(target).map_err(IoError::system("compare", target))?;
+        at_target.and_then(DirectoryStack::at).map_err(IoError::system("compare", target))?;
     let mut walk = Walk {
         source: at_source,
         target: at_target,

@@ -13,11 +13,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flatout_io::MAX_INTERRUPTIONS;
-use rustix::fs::{FileType, Mode, OFlags, RawDir, SeekFrom};
+use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, SeekFrom};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
 use crate::copy::{Identity, identity};
+use crate::file_data::open_unseen;
 
 /// Directories held open at most. Far below the usual limit of 1024 descriptors, for there may be
 /// two stacks and others beside them.
@@ -32,8 +33,8 @@ pub(crate) const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).uni
 #[derive(Debug)]
 pub(crate) struct DirectoryStack {
     levels: Vec<Level>,
-    /// How all directories below the root, and those on the way back, are opened.
-    flags: OFlags,
+    /// Whether no access time may change, be it that of somebody else's directory.
+    is_strict: bool,
     /// What listings are read into, one after the other.
     space: RefCell<Vec<MaybeUninit<u8>>>,
 }
@@ -56,34 +57,36 @@ impl Level {
 }
 
 impl DirectoryStack {
-    /// Stands at the root of a tree. A symlink that the caller names is followed.
+    /// Stands at the root of a tree. A symlink that the caller names is followed. Directories of this user
+    /// keep their access times.
     ///
     /// Errors: it is no directory, or cannot be opened.
     pub(crate) fn open(root: &Path) -> io::Result<Self> {
-        Self::at(rustix::fs::open(root, DIRECTORY, Mode::empty())?)
+        Self::at(open_unseen(CWD, root, DIRECTORY | OFlags::NOATIME)?)
     }
 
-    /// As [`DirectoryStack::open`], and nothing that is done here changes the access time of a directory.
+    /// As [`DirectoryStack::open`], and those of other users keep theirs, too.
     ///
     /// Errors: as there; `EPERM` where a directory belongs to another user, here and further down.
-    pub(crate) fn open_unseen(root: &Path) -> io::Result<Self> {
-        let flags = DIRECTORY | OFlags::NOATIME;
-        let root = rustix::fs::open(root, flags, Mode::empty())?;
-        Ok(Self { flags, ..Self::at(root)? })
-    }
-
-    /// As [`DirectoryStack::open`], but a symlink is no directory.
-    ///
-    /// Errors: as there.
-    pub(crate) fn open_itself(root: &Path) -> io::Result<Self> {
-        Self::at(rustix::fs::open(root, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?)
+    pub(crate) fn open_strictly(root: &Path) -> io::Result<Self> {
+        let root = rustix::fs::open(root, DIRECTORY | OFlags::NOATIME, Mode::empty())?;
+        Ok(Self { is_strict: true, ..Self::at(root)? })
     }
 
     /// Stands at a directory that is open.
     ///
     /// Errors: nothing is known of it.
     pub(crate) fn at(root: OwnedFd) -> io::Result<Self> {
-        Ok(Self { levels: vec![Level::of(root)?], flags: DIRECTORY, space: RefCell::default() })
+        Ok(Self { levels: vec![Level::of(root)?], is_strict: false, space: RefCell::default() })
+    }
+
+    /// Opens a directory beside or below one that is held.
+    fn opened(&self, at: BorrowedFd<'_>, name: impl Arg + Copy) -> Result<OwnedFd, Errno> {
+        let flags = DIRECTORY | OFlags::NOFOLLOW | OFlags::NOATIME;
+        match self.is_strict {
+            true => rustix::fs::openat(at, name, flags, Mode::empty()),
+            false => open_unseen(at, name, flags),
+        }
     }
 
     /// The directory that is looked at.
@@ -106,10 +109,8 @@ impl DirectoryStack {
     /// Goes down into `name`.
     ///
     /// Errors: it is no directory (a symlink is none), or cannot be opened; then nothing changes.
-    pub(crate) fn descend(&mut self, name: impl Arg) -> io::Result<()> {
-        let flags = self.flags | OFlags::NOFOLLOW;
-        let below = rustix::fs::openat(self.here(), name, flags, Mode::empty())?;
-        self.enter(below)?;
+    pub(crate) fn descend(&mut self, name: impl Arg + Copy) -> io::Result<()> {
+        self.enter(self.opened(self.here(), name)?)?;
         self.levels.last().inspect(|level| level.is_read.set(false));
         Ok(())
     }
@@ -136,13 +137,13 @@ impl DirectoryStack {
             return Ok(());
         }
         let below = self.levels.pop();
-        let Some(above) = self.levels.last_mut() else { return Ok(()) };
-        if above.descriptor.is_some() {
+        if self.levels.last().is_none_or(|above| above.descriptor.is_some()) {
             return Ok(());
         }
         let lost = || io::Error::other("the directory was moved meanwhile");
         let below = below.and_then(|level| level.descriptor).ok_or_else(lost)?;
-        let found = Level::of(rustix::fs::openat(&below, "..", self.flags, Mode::empty())?)?;
+        let found = Level::of(self.opened(below.as_fd(), "..")?)?;
+        let Some(above) = self.levels.last_mut() else { return Ok(()) };
         if found.identity != above.identity {
             return Err(lost());
         }

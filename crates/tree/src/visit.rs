@@ -49,16 +49,6 @@ pub fn visit(root: &Path, each: impl FnMut(&Entry<'_>) -> io::Result<()>) -> io:
     climb(DirectoryStack::open(root)?, &Selection::default(), each)
 }
 
-/// As [`visit`], of a directory that is open.
-///
-/// Errors: as there.
-pub(crate) fn visit_at(
-    root: OwnedFd,
-    each: impl FnMut(&Entry<'_>) -> io::Result<()>,
-) -> io::Result<()> {
-    climb(DirectoryStack::at(root)?, &Selection::default(), each)
-}
-
 /// As [`visit`], of what is selected, and nobody can tell: access times of directories stay as they
 /// are.
 ///
@@ -69,7 +59,7 @@ pub fn visit_unseen(
     selection: &Selection,
     each: impl FnMut(&Entry<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
-    climb(DirectoryStack::open_unseen(root)?, selection, each)
+    climb(DirectoryStack::open_strictly(root)?, selection, each)
 }
 
 /// A directory on the way: what is still to be gone into, and what files of rules say there.
@@ -80,7 +70,10 @@ struct Level {
     length: usize,
 }
 
-fn climb(
+/// As [`visit`], from where a stack stands, of what is selected.
+///
+/// Errors: as there.
+pub(crate) fn climb(
     mut stack: DirectoryStack,
     selection: &Selection,
     mut each: impl FnMut(&Entry<'_>) -> io::Result<()>,

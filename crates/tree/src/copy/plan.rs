@@ -96,7 +96,9 @@ pub(super) fn copy(
         None => (None, false),
     };
     let linked = match (&opened, &copy.references) {
-        (Some(opened), Some(references)) => references.would_be_linked(lane, opened)?,
+        (Some(opened), Some(references)) => {
+            references.unchanged(lane, opened)?.map(|(_, found)| found.facts)
+        }
         _ => None,
     };
     if let (Some(linked), Some(_)) = (&linked, &found) {

@@ -44,10 +44,10 @@ pub struct References {
 }
 
 /// A file of a snapshot.
-struct Found {
+pub(super) struct Found {
     /// Open for reading, or pinned.
     file: OwnedFd,
-    facts: Stat,
+    pub(super) facts: Stat,
     path: Vec<u8>,
 }
 
@@ -163,7 +163,7 @@ impl References {
 
     /// An unchanged file of a snapshot of which the copy may become another name, and the number of
     /// its root.
-    fn unchanged(
+    pub(super) fn unchanged(
         &self,
         lane: &mut Lane<'_>,
         opened: &Opened<'_>,
@@ -182,15 +182,6 @@ impl References {
             Some(found) => Ok(Some(found)),
             None => self.find_renamed(lane, opened, Use::Link, may_be_linked),
         }
-    }
-
-    /// The file of a snapshot of which the copy would become another name.
-    pub(super) fn would_be_linked(
-        &self,
-        lane: &mut Lane<'_>,
-        opened: &Opened<'_>,
-    ) -> Result<Option<Stat>, Trouble> {
-        Ok(self.unchanged(lane, opened)?.map(|(_, found)| found.facts))
     }
 
     /// Makes the copy another name of an unchanged file of a snapshot; `None`: it is to be copied.

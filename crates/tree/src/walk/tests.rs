@@ -4,12 +4,15 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
+use std::time::{Duration, UNIX_EPOCH};
 
 use flatout_io::digest::Algorithm;
+use flatout_sys::cancel::CancelToken;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mkdirat, mknodat, openat};
 use tempfile::TempDir;
 
 use super::*;
+use crate::compare::{Asked, Fidelity, compare};
 use crate::directory_stack::HELD;
 
 fn walk(path: impl Into<PathBuf>) -> Walk {
@@ -161,4 +164,28 @@ fn a_path_longer_than_the_kernel_takes_is_reached_by_steps() {
     assert!(matches!(place_of(Path::new("/etc/passwd")), Place::Path(_)));
     let missing = format!("/no{last:?}/x");
     assert!(matches!(place_of(Path::new(&missing)), Place::Path(_)));
+}
+
+#[test]
+fn a_walk_and_a_comparison_change_no_access_time_of_a_directory() {
+    let folder = TempDir::new().unwrap();
+    // Deep enough for directories that are let go and opened again.
+    let mut paths = vec![folder.path().to_owned()];
+    for depth in 0..2 * HELD {
+        let below = paths[depth].join("a");
+        fs::create_dir_all(&below).unwrap();
+        fs::create_dir(paths[depth].join("b")).unwrap();
+        paths.push(below);
+    }
+    let old = UNIX_EPOCH + Duration::from_secs(1);
+    for path in &paths {
+        let times = fs::FileTimes::new().set_accessed(old);
+        fs::File::open(path).unwrap().set_times(times).unwrap();
+    }
+    assert_eq!(walk(folder.path()).count(), 0);
+    let asked = Asked { fidelity: Fidelity::ALL, most_named: 1, cancel: CancelToken::manual() };
+    compare(folder.path(), folder.path(), asked).unwrap();
+    for path in &paths {
+        assert_eq!(path.metadata().unwrap().accessed().unwrap(), old, "{path:?}");
+    }
 }

@@ -6,11 +6,13 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::OnceLock;
 
-use rustix::fs::{Mode, Stat};
+use rustix::fs::{OFlags, Stat};
 
-use crate::directory_stack::DIRECTORY;
+use crate::directory_stack::{DIRECTORY, DirectoryStack};
+use crate::file_data::open_unseen;
+use crate::selection::Selection;
 use crate::spool::Spool;
-use crate::visit::visit_at;
+use crate::visit::climb;
 
 /// Shorter files are copied: to read two costs as much.
 const LEAST_BYTES: u64 = 16 << 10;
@@ -68,10 +70,9 @@ impl Index {
     ) -> Self {
         let mut index = Self { files: Vec::new(), paths: Spool::new(SPOOL_BYTES) };
         for (number, root) in roots.enumerate() {
-            let Ok(root) = rustix::fs::openat(root.as_fd(), c".", DIRECTORY, Mode::empty()) else {
-                continue;
-            };
-            let _ended_early = visit_at(root, |entry| {
+            let root = open_unseen(root.as_fd(), c".", DIRECTORY | OFlags::NOATIME);
+            let Ok(stack) = root.map_err(Into::into).and_then(DirectoryStack::at) else { continue };
+            let _ended_early = climb(stack, &Selection::default(), |entry| {
                 if !go_on() || index.files.len() as u64 >= most_files {
                     return Err(std::io::ErrorKind::Interrupted.into());
                 }
