@@ -119,27 +119,21 @@ pub(crate) fn set_length(file: BorrowedFd<'_>, length_bytes: u64) -> Result<(), 
     unless_interrupted(|| rustix::fs::ftruncate(file, length_bytes))
 }
 
-/// Where data begins at or after `place`; `None`: nowhere before `length`. Where the filesystem does
-/// not tell, everything is data.
-pub(crate) fn next_data(
-    file: BorrowedFd<'_>,
-    place: u64,
-    length: u64,
-) -> Result<Option<u64>, Errno> {
-    match seek(file, SeekFrom::Data(place)) {
-        Err(Errno::NXIO) => Ok(None),
-        Err(errno) if NO_HOLES.contains(&errno) => Ok(Some(place)),
-        found => Ok(Some(found?.max(place)).filter(|&data| data < length)),
-    }
-}
-
-/// The same with the end of that data.
+/// Where data begins at or after `place`, and where it ends; `None`: nowhere before `length`. Where the filesystem
+/// does not tell, everything is data.
 pub(crate) fn next_extent(
     file: BorrowedFd<'_>,
     place: u64,
     length: u64,
 ) -> Result<Option<(u64, u64)>, Errno> {
-    let Some(data) = next_data(file, place, length)? else { return Ok(None) };
+    let data = match seek(file, SeekFrom::Data(place)) {
+        Err(Errno::NXIO) => length,
+        Err(errno) if NO_HOLES.contains(&errno) => place,
+        found => found?.max(place),
+    };
+    if data >= length {
+        return Ok(None);
+    }
     let hole = match seek(file, SeekFrom::Hole(data)) {
         // It became shorter between the two calls, or nobody knows; reading finds out where it ends.
         Err(errno) if errno == Errno::NXIO || NO_HOLES.contains(&errno) => length,

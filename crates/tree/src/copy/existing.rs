@@ -27,10 +27,8 @@ pub(super) enum Existing {
     Unchanged(Stat),
     /// A file that makes room when the new one is complete.
     Replace(Stat),
-    /// A symlink that makes room when the new one is complete. What it leads to stays as it is.
-    ReplaceSymlink,
-    /// It is gone by now.
-    Gone,
+    /// A symlink that does, while what it leads to stays as it is; or nothing by now.
+    SymlinkOrNothing,
 }
 
 impl Existing {
@@ -40,13 +38,13 @@ impl Existing {
     pub(super) fn of(lane: &mut Lane<'_>, opened: &Opened<'_>) -> Result<Self, Trouble> {
         let entry = opened.entry;
         let (copy, source) = (lane.copy, &opened.facts);
-        let Some(found) = entry.in_the_way()? else { return Ok(Self::Gone) };
+        let Some(found) = entry.in_the_way()? else { return Ok(Self::SymlinkOrNothing) };
         refuse_obstacle(entry, source, &found)?;
         if is_temporary(entry.target) && is_held(entry.pair.target(), entry.target) {
             return Err(refused(OVERWRITE, "another copy is at work on it"));
         }
         if kind_of(found).is_symlink() {
-            return Ok(Self::ReplaceSymlink);
+            return Ok(Self::SymlinkOrNothing);
         }
         // Where a snapshot may have the very inode, its attributes are not ours to put right.
         let may_be_shared = copy.references.is_some() && found.st_nlink > 1;

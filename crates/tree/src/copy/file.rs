@@ -20,7 +20,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 
-pub(super) use self::as_found::open_as_found;
+pub(super) use self::as_found::{open_as_found, open_instead};
 use self::cut::is_as_long;
 pub(super) use self::place::Place;
 use self::place::{Bytes, Where};
@@ -29,6 +29,7 @@ pub(super) use self::source::{Opened, Reading, reading_flags};
 pub(super) use self::together::{Apart, copy_next};
 use super::bond::Bond;
 use super::content::{Content, Copied, FileJob};
+use super::event::{CUT_SHORT, UNSTABLE};
 use super::evidence::Known;
 use super::existing::has_same_time;
 use super::temporary::is_temporary;
@@ -134,8 +135,7 @@ pub(super) fn until_complete<'c>(
     mut find: impl FnMut(&mut Lane<'c>, &Opened<'_>, Option<Errno>) -> Result<Where, Trouble>,
 ) -> Result<Outcome, Trouble> {
     let (copy, entry) = (lane.copy, opened.entry);
-    let first = if opened.reading.only_once { ATTEMPTS } else { 1 };
-    let (mut attempt, mut in_place) = (first, None);
+    let (mut attempt, mut in_place) = (1, None);
     loop {
         let place = match find(lane, opened, in_place)? {
             Where::Open(place) => place,
@@ -247,7 +247,7 @@ fn fill(
             }
         }
         State::Changed if attempt < ATTEMPTS => return Err(Setback::Changed),
-        State::Changed => copy.tell_of_unrest(opened.entry),
+        State::Changed => copy.tell_of_unrest(opened.entry, UNSTABLE),
     }
     if state != State::Same {
         // Nobody knows whether what was read the second time was what was copied.
@@ -269,7 +269,7 @@ fn state(lane: &Lane<'_>, opened: &Opened<'_>, length_bytes: u64) -> Result<Stat
             Err(Trouble::Source(Refusal::because("read", file_data::ENDED_EARLY)))
         }
         State::Shorter if lane.content.source_is_whole() => {
-            lane.copy.tell_of_an_early_end(opened.entry);
+            lane.copy.tell_of_unrest(opened.entry, CUT_SHORT);
             Ok(State::Shorter)
         }
         state => Ok(state),

@@ -183,7 +183,7 @@ impl<'a> Copy<'a> {
             backups: None,
             references: None,
             brought: Brought::default(),
-            turns: Turns::default(),
+            turns: std::array::from_fn(|_| Mutex::default()),
             parents: Parents::default(),
             peculiarities: Peculiarities::default(),
             later: Mutex::default(),
@@ -366,7 +366,7 @@ impl<'a> Copy<'a> {
         if is_cached || self.stop.is_cancelled() {
             return;
         }
-        self.tally.wait_for_device();
+        self.tally.waits_for_device.store(true, Ordering::Relaxed);
         // Storage without room (a thin volume) ends no copy: all is done, and none of it counts.
         self.targets.sync(|errno| {
             self.evidence.forget();

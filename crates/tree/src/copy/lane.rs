@@ -359,7 +359,10 @@ pub(super) fn base(
         (copy.targets.look_up_links_in(&root, &facts, Some(below)))
             .map_err(|errno| refused(below, errno))?;
     }
-    copy.targets.remember_base(&to, &target_facts).map_err(|errno| refused(target, errno))?;
+    let targets = &copy.targets;
+    (targets.look_up_links_in(&to, &target_facts, None))
+        .and_then(|()| targets.will_sync(to.as_fd(), target_facts.st_dev))
+        .map_err(|errno| refused(target, errno))?;
     Ok(Directory::base(Pair { source: from, target: to, found }, guest))
 }
 

@@ -6,6 +6,7 @@
 //! once more. Read next: `mirror/removal.rs`, how something goes.
 
 mod removal;
+mod room;
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
@@ -21,15 +22,13 @@ use flatout_sys::storage::fstab_places;
 use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom, Stat, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
-use self::removal::{Fate, Purpose, Removal};
-use super::directory::Origin;
+use self::removal::{Purpose, Removal};
+pub(super) use self::room::{make_way, make_way_for_directory};
 use super::listing::Lister;
 use super::peculiar::key;
 use super::sieve::Sieve;
 use super::temporary::is_in_use;
-use super::{
-    Copy, Directory, Entry, Identity, Pair, Refusal, Trouble, Work, count, identity, kind_of, visit,
-};
+use super::{Copy, Directory, Identity, Pair, Refusal, Trouble, Work, identity, kind_of, visit};
 use crate::directory_stack::DIRECTORY;
 use crate::file_data;
 use crate::lock::lock;
@@ -350,47 +349,6 @@ pub(super) fn delete(copy: &Copy<'_>, directory: &Arc<Directory>, surplus: &Mute
     }
     directory.end_use();
     visit::piece_done(copy, directory);
-}
-
-/// Has what bears the name of a directory, and is none, make room once that can be made. Returns whether the copy
-/// was made.
-pub(super) fn make_way_for_directory(entry: Entry<'_>, origin: Origin) -> Result<Origin, Trouble> {
-    let copy = entry.copy;
-    let is_named = entry.directory.parent.is_none();
-    if origin == Origin::Fresh || copy.options.deletion.is_none() || is_named {
-        return Ok(origin);
-    }
-    let is_obstacle = entry.in_the_way()?.is_some_and(|found| !kind_of(found).is_dir());
-    // Nothing goes for one that cannot be opened at all.
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let open = || rustix::fs::openat(entry.pair.source(), entry.source, flags, Mode::empty());
-    if !is_obstacle || open().is_err() {
-        return Ok(origin);
-    }
-    if copy.is_plan() {
-        count(&copy.tally.overwritten);
-        return Ok(Origin::Fresh);
-    }
-    let at = entry.pair.target();
-    let make = |name: &CStr| {
-        visit::make(copy, entry.pair, (entry.source, name)).map_err(Refusal::of(visit::MAKE))
-    };
-    let put = |name: &CStr| {
-        let put = match make_way(entry) {
-            true => rustix::fs::renameat(at, name, at, entry.target),
-            false => Err(Errno::EXIST),
-        };
-        put.inspect_err(|_| _ = rustix::fs::unlinkat(at, name, AtFlags::REMOVEDIR))
-    };
-    copy.temporaries.make_aside(at, make, put).map_err(Trouble::Target)?;
-    Ok(Origin::Fresh)
-}
-
-/// Has something of another kind make room for an entry; false where it stays.
-pub(super) fn make_way(entry: Entry<'_>) -> bool {
-    Removal::of(entry.copy, entry.directory).is_some_and(|mut removal| {
-        removal.remove(entry.pair, entry.target, Purpose::Room) == Fate::Gone
-    })
 }
 
 #[cfg(test)]

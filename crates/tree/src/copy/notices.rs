@@ -10,7 +10,7 @@ use flatout_sys::clock::monotonic_ns;
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
-use super::event::{CUT_SHORT, Notice, UNSTABLE};
+use super::event::{CUT_SHORT, Notice};
 use super::{
     Action, Copy, Directory, Entry, Event, Failure, Outcome, Refusal, Side, Trouble, count,
 };
@@ -186,21 +186,16 @@ impl Copy<'_> {
         self.notice("source_changed", text);
     }
 
-    /// A file is written all the time, so that no two looks at it are the same: its copy may be none of its
-    /// states.
-    pub(super) fn tell_of_unrest(&self, entry: Entry<'_>) {
+    /// The copy of a file may be none of its states: it is written all the time, or a server gave less of it
+    /// than its length tells, and no error ([`CUT_SHORT`]).
+    pub(super) fn tell_of_unrest(&self, entry: Entry<'_>, code: &'static str) {
         let source = entry.shown(Side::Source);
-        let text = format!("{source} changed again while it was copied; its copy is what was read");
-        self.notice(UNSTABLE, text);
-        self.attributes.is_incomplete(entry.paths(), UNSTABLE, None);
-    }
-
-    /// A server, or the way to it, gave less of a file than its length tells, and no error.
-    pub(super) fn tell_of_an_early_end(&self, entry: Entry<'_>) {
-        let source = entry.shown(Side::Source);
-        let text = format!("{source}: {ENDED_EARLY}; its copy is what was read");
-        self.notice(CUT_SHORT, text);
-        self.attributes.is_incomplete(entry.paths(), CUT_SHORT, None);
+        let what = match code {
+            CUT_SHORT => format!(": {ENDED_EARLY}"),
+            _ => " changed again while it was copied".to_owned(),
+        };
+        self.notice(code, format!("{source}{what}; its copy is what was read"));
+        self.attributes.is_incomplete(entry.paths(), code, None);
     }
 
     /// Something cannot be opened yet. Said once.

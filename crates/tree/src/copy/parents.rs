@@ -84,18 +84,20 @@ impl Copy<'_> {
         if self.options.preserve.has(Preserve::PLAIN_MODE) {
             facts.st_mode &= !Mode::SVTX.bits();
         }
-        let is_new = match rustix::fs::mkdir(target, Mode::RWXU) {
+        let (above, _) = open(target.parent().unwrap_or(target))?;
+        let above = Inheritance::of(above.as_fd());
+        let is_new = match rustix::fs::mkdir(target, visit::mode(self, above, || Ok(facts))) {
             Ok(()) => true,
             Err(Errno::EXIST) => false,
             Err(errno) => return Err(failed(MAKE, target)(errno)),
         };
-        let (to, found) = open(target)?;
+        let (_, found) = open(target)?;
         if is_new && self.watch.wants_each() {
             let (source, target) = (source.as_os_str().to_owned(), target.as_os_str().to_owned());
             self.watch.event(&Event::Making { source, target, backup: None });
         }
         let made = match is_new {
-            true => Made::seen(Inheritance::of(to.as_fd()), &found),
+            true => Made::seen(above, &found),
             false => Made::found(&found),
         };
         Ok(Parent { source: source.to_owned(), copy: identity(&found), facts, made })

@@ -308,7 +308,7 @@ pub(super) fn key(name: &CStr) -> u64 {
             for letter in text.to_uppercase().chars().flat_map(char::to_lowercase) {
                 if matches!(letter, '\u{3099}' | '\u{309a}') {
                     // What it stands on is written without it, too.
-                } else if is_mark(letter) {
+                } else if matches!(letter, '\u{300}'..='\u{36f}') {
                     // The letter that it stands on goes with the first one.
                     let _letter = has_letter.then(|| folded.pop());
                     has_letter = false;
@@ -321,11 +321,6 @@ pub(super) fn key(name: &CStr) -> u64 {
         }
         _ => fnv1a(bytes.iter().map(u8::to_ascii_lowercase)),
     }
-}
-
-/// Whether it stands on the letter before it.
-fn is_mark(letter: char) -> bool {
-    matches!(letter, '\u{300}'..='\u{36f}')
 }
 
 /// What a letter of Japan or Korea is written with, without marks; any other is that itself.

@@ -38,14 +38,7 @@ pub(super) enum Standing {
 }
 
 /// Files that are being written in place, by their numbers; others with one of these wait, too.
-#[derive(Debug)]
-pub(super) struct Turns([Mutex<()>; 256]);
-
-impl Default for Turns {
-    fn default() -> Self {
-        Self(std::array::from_fn(|_| Mutex::default()))
-    }
-}
+pub(super) type Turns = [Mutex<()>; 256];
 
 /// What was made under names that the user gave: the directory, the name, and what it is.
 #[derive(Debug, Default)]
@@ -146,7 +139,7 @@ impl Standing {
 
     /// Waits until nobody else writes to what is there, under whichever of its names: two that do
     /// would leave a mixture.
-    pub(super) fn take_turn<'t>(&self, Turns(turns): &'t Turns) -> Option<MutexGuard<'t, ()>> {
+    pub(super) fn take_turn<'t>(&self, turns: &'t Turns) -> Option<MutexGuard<'t, ()>> {
         let Self::InPlace(Some((_, number))) = self else { return None };
         Some(lock(&turns[*number as usize % turns.len()]))
     }

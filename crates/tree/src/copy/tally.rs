@@ -117,7 +117,8 @@ pub(super) struct Tally {
     pub(super) overwritten: AtomicU64,
     pub(super) bytes: AtomicU64,
     by_method: [(AtomicU64, AtomicU64); Method::ALL.len()],
-    waits_for_device: AtomicBool,
+    /// All of it waits for storage now.
+    pub(super) waits_for_device: AtomicBool,
     pub(super) at_work: AtWork,
 }
 
@@ -132,11 +133,6 @@ impl Tally {
         let (files, total) = &self.by_method[method.index()];
         files.fetch_add(1, Ordering::Relaxed);
         total.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// All of it waits for storage now.
-    pub(super) fn wait_for_device(&self) {
-        self.waits_for_device.store(true, Ordering::Relaxed);
     }
 
     /// The counters, with those entries that lack something, and what most of the threads wait for

@@ -66,16 +66,8 @@ impl Targets {
         lock(&self.sources).clear();
     }
 
-    /// Remembers what is to be synced in the end, and where links are looked up: below this directory, if no
-    /// other one is known.
-    ///
-    /// Errors: as [`Targets::will_sync`].
-    pub(super) fn remember_base(&self, directory: &OwnedFd, facts: &Stat) -> Result<(), Errno> {
-        self.look_up_links_in(directory, facts, None)?;
-        self.will_sync(directory.as_fd(), facts.st_dev)
-    }
-
-    /// Remembers the directory in which all operands lie, wherever in it.
+    /// Remembers where links are looked up, if that is not known: below this directory, in which all operands lie,
+    /// wherever in it, where it has a path here.
     pub(super) fn look_up_links_in(
         &self,
         directory: &OwnedFd,

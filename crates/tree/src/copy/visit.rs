@@ -25,14 +25,15 @@ use super::sieve::Sieve;
 use super::temporary::is_temporary;
 use super::{
     Action, Copy, Directory, Entry, Event, Lane, Pair, Reach, Refusal, Side, Trouble, Work, count,
-    identity, mirror, plan, sequence,
+    identity, mirror, sequence,
 };
 use crate::spool::names::{Batch, Names};
 use early::hand_out;
 use empty::Empty;
 pub(super) use empty::look_up;
 use opening::open;
-use unfinished::{mode, take_back};
+use unfinished::take_back;
+pub(super) use unfinished::{make, mode};
 
 /// Names of files that one listing keeps in memory; what is more is listed a second time.
 const MOST_NAMES_BYTES: usize = 512 << 10;
@@ -184,18 +185,6 @@ pub(super) fn offered(
         Work::Entries(Arc::clone(directory), names)
     };
     batches.map(work).collect()
-}
-
-/// Makes a directory of this name like the source of the other, or finds out that it would be made.
-pub(super) fn make(
-    copy: &Copy<'_>,
-    pair: &Pair,
-    (source, name): (&CStr, &CStr),
-) -> Result<(), Errno> {
-    match copy.is_plan() {
-        true => plan::would_be_made(pair, name),
-        false => rustix::fs::mkdirat(pair.target(), name, mode(copy, pair, source)),
-    }
 }
 
 /// Whether a directory is a symlink, which is followed, to one in which it lies.

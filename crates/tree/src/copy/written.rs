@@ -18,7 +18,7 @@ use super::links::Placed;
 use super::notices::LINKS_NOT_KEPT;
 use super::reason::ELSEWHERE;
 use super::special::{leads_to, special, text_of};
-use super::standing::{Standing, is_read, remove};
+use super::standing::{Standing, is_read};
 use super::temporary::move_to_free;
 use super::{
     Action, Clearing, Copy, Entry, Event, Form, Lane, Outcome, Rules, Side, Skip, Trouble,
@@ -164,20 +164,9 @@ fn bytes(
     standing: Standing,
 ) -> Result<Outcome, Trouble> {
     let copy = lane.copy;
-    let reading = file::Reading::by(rules, entry);
-    let reading = match standing {
-        Standing::Removed => reading.before_removal(entry),
-        _ => reading,
-    };
-    let mut opened = file::Opened::open(entry, reading)?;
+    let mut opened = file::Opened::open(entry, file::Reading::by(rules, entry))?;
     copy.entrust(entry, &opened.facts)?;
     in_the_room(entry, &standing, || {
-        if matches!(standing, Standing::Removed) {
-            // Where nothing more can be opened, nothing can be made in its place.
-            let _spare =
-                rustix::io::fcntl_dupfd_cloexec(&opened.file, 3).map_err(target("create"))?;
-            remove(entry)?;
-        }
         let alike = |known: Placed<'_>| match rules.skip {
             Skip::NotOlder => may_be_that(lane, &opened, known),
             _ => Ok(Alike::Yes),
@@ -189,7 +178,10 @@ fn bytes(
         };
         bond.or_copied(entry, || {
             let mut is_there = matches!(standing, Standing::InPlace(_));
-            file::until_complete(lane, &mut opened, |_, opened, _| {
+            file::until_complete(lane, &mut opened, |_, opened, in_place| {
+                if matches!(standing, Standing::Removed) {
+                    return file::open_instead(opened, rules, in_place);
+                }
                 let place = file::open_as_found(opened, (rules, is_there));
                 is_there = true;
                 place
@@ -227,24 +219,16 @@ fn node(
                 Some(made) => made,
                 None => whole(to.name),
             };
+            // What has to go stays until something can take its place.
+            let gives_way = matches!(standing, Standing::Removed)
+                || is_symlink && rules.clearing == Clearing::Refused;
+            let is_it = |text: &CString| rules.skip == Skip::NotOlder && leads_to(entry, text);
             let made = match made {
-                // What has to go stays until something can take its place.
-                Err(refusal)
-                    if refusal.errno() == Some(Errno::EXIST)
-                        && matches!(standing, Standing::Removed) =>
-                {
+                Err(refusal) if refusal.errno() == Some(Errno::EXIST) && gives_way => {
                     copy.temporaries.replace(to.directory, to.name, whole)
                 }
-                Err(refusal) if refusal.errno() == Some(Errno::EXIST) && is_symlink => {
-                    match rules.clearing {
-                        Clearing::Refused => copy.temporaries.replace(to.directory, to.name, whole),
-                        _ if rules.skip == Skip::NotOlder
-                            && text.as_deref().is_some_and(|text| leads_to(entry, text)) =>
-                        {
-                            Ok(())
-                        }
-                        _ => Err(refusal),
-                    }
+                Err(refusal) if refusal.errno() == Some(Errno::EXIST) => {
+                    if text.as_ref().is_some_and(is_it) { Ok(()) } else { Err(refusal) }
                 }
                 made => made,
             };

@@ -286,6 +286,38 @@ fn what_cannot_be_opened_just_now_is_not_removed_by_force() {
     }
 }
 
+/// At whichever call that is found out.
+#[test]
+fn what_is_to_be_removed_stays_until_something_complete_takes_its_place() {
+    needs!(needs_program("strace"));
+    let calls = ["linkat", "pwrite64", "copy_file_range", "utimensat", "renameat", "close"];
+    for (call, number) in calls.iter().flat_map(|call| [1, 2].map(|number| (call, number))) {
+        let folder = Folder::new();
+        for tree in ["s", "t"] {
+            fs::create_dir(folder.join(tree)).unwrap();
+        }
+        let names = ["one", "two", "three"];
+        for (name, text) in [
+            ("s/one", "new"),
+            ("s/three", "new"),
+            ("t/one", "old"),
+            ("t/two", "old"),
+            ("t/three", "old"),
+        ] {
+            fs::write(folder.join(name), text).unwrap();
+        }
+        fs::hard_link(folder.join("s/one"), folder.join("s/two")).unwrap();
+        let inject = format!("inject={call}:error=EIO:when={number}");
+        let wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &inject];
+        let ran = folder.under(&wrapper, &["cp", "-a", "--remove-destination", "s/.", "t"]).run();
+        let found = names.map(|name| fs::read_to_string(folder.join("t").join(name)));
+        let found = found.map(|text| text.unwrap_or_default());
+        let whole = |text: &String| text == "new" || text == "old" && ran.code == Some(1);
+        assert!(found.iter().all(whole), "{call} {number} {found:?}{ran}");
+        assert_eq!(Folder::names_in(&folder.join("t")).len(), names.len(), "{call} {number}{ran}");
+    }
+}
+
 #[test]
 fn who_has_too_few_descriptors_loses_nothing() {
     let folder = Folder::new();

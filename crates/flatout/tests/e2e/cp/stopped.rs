@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use crate::bin::{Folder, executable};
 use crate::copy::entry::chmod;
 use crate::copy::forest::acl;
-use crate::filesystem::{Kind, Mounted};
+use crate::filesystem::{Kind, Mounted, needs_program};
 use crate::skip::needs;
 
 /// Nobody has to answer first.
@@ -104,6 +104,27 @@ fn a_killed_copy_leaves_files_as_open_as_they_are_to_be() {
         running.wait().died_of(Signal::KILL);
         let found = fs::metadata(folder.join("t/pipe")).unwrap().permissions().mode() & 0o7777;
         assert_eq!(found, mode, "{options}");
+    }
+}
+
+/// The next copy leaves what lies above as it is.
+#[test]
+fn directories_above_that_get_no_attributes_are_as_open_as_others() {
+    needs!(needs_program("strace"));
+    for (options, mode) in [("-r", 0o750), ("-r --no-preserve=mode", 0o755), ("-p", 0o700)] {
+        let folder = Folder::new();
+        fs::create_dir_all(folder.join("s/below")).unwrap();
+        fs::create_dir(folder.join("t")).unwrap();
+        fs::write(folder.join("s/below/file"), "bytes").unwrap();
+        chmod(&folder.join("s"), 0o750);
+        let script = format!(
+            "umask 022; exec strace -f -qq -o /dev/null -e inject=fchmod:error=EIO \"$0\" \
+             cp {options} --parents s/below/file t"
+        );
+        let words = ["-c".into(), script.into(), executable().into()].to_vec();
+        let ran = folder.program("sh".as_ref(), words).run();
+        let found = fs::metadata(folder.join("t/s")).unwrap().permissions().mode() & 0o7777;
+        assert_eq!((ran.code, found), (Some(1), mode), "{options}{ran}");
     }
 }
 

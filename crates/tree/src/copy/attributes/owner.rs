@@ -96,7 +96,9 @@ impl Attributes<'_> {
             Ok(()) => self.given(job, wanted),
             Err(errno) if CANNOT.contains(&errno) => {
                 self.check_lock(job, SET, errno)?;
-                if !self.is_expected(errno) {
+                // Nobody expects an owner to be kept then: the rule of cp, which is silent.
+                let told = [Errno::PERM, Errno::INVAL, Errno::OVERFLOW];
+                if self.is_privileged || !told.contains(&errno) {
                     self.lose(job, Loss::Owner, Some(errno));
                 }
                 let has_group =
@@ -124,11 +126,6 @@ impl Attributes<'_> {
             self.lose(job, Loss::Owner, None);
         }
         Ok(given)
-    }
-
-    /// Whether nobody expects an owner to be kept: the rule of cp, which is silent then.
-    fn is_expected(&self, errno: Errno) -> bool {
-        !self.is_privileged && matches!(errno, Errno::PERM | Errno::INVAL | Errno::OVERFLOW)
     }
 
     /// The mode without the bits that would lend somebody else's rights: a program that runs as its

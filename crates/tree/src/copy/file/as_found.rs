@@ -7,7 +7,9 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::cut::emptied;
-use super::place::{Bytes, CREATE, Name, Over, Place, Where, examined, temporary};
+use super::place::{
+    Bytes, CREATE, Name, Over, Place, Where, examined, needs_no_directory, temporary,
+};
 use super::source::{Opened, when_given_back};
 use crate::copy::reason::LEADS_NOWHERE;
 use crate::copy::standing::{WRITE_THROUGH, remove};
@@ -21,6 +23,9 @@ const WAIT: Duration = Duration::from_millis(10);
 /// What has nothing to do with what could not be opened: a new file could not be opened either, and what is there
 /// would be lost.
 const PASSING: [Errno; 4] = [Errno::INTR, Errno::MFILE, Errno::NFILE, Errno::NOMEM];
+
+/// What may be otherwise once what is there is gone.
+const NO_PLACE: [Errno; 3] = [Errno::NOSPC, Errno::DQUOT, Errno::NAMETOOLONG];
 
 /// Opens what bears the name, or makes a file where nothing does.
 pub(in crate::copy) fn open_as_found(
@@ -41,12 +46,7 @@ pub(in crate::copy) fn open_as_found(
         }
     }
     match make(opened, rules) {
-        Ok((file, name)) => {
-            let found = &entry.pair.found;
-            let bytes = Bytes::of(rules, &opened.facts, FileType::RegularFile);
-            let (made, device) = (Made::new(found.inheritance), found.target.0);
-            Ok(Where::Open(Place { file, made, name, device, bytes }))
-        }
+        Ok(made) => Ok(new(opened, rules, made)),
         Err(Errno::EXIST) if !entry.in_the_way()?.is_some_and(|it| kind_of(it).is_symlink()) => {
             Err(target(CREATE)(Errno::EXIST))
         }
@@ -54,6 +54,37 @@ pub(in crate::copy) fn open_as_found(
         Err(Errno::EXIST) => Err(refused(WRITE_THROUGH, LEADS_NOWHERE)),
         Err(errno) => Err(target(CREATE)(errno)),
     }
+}
+
+/// Makes a file that takes the place of what has to go when it is complete. Where that cannot be, for want of room
+/// beside it for example, what is there goes first.
+pub(in crate::copy) fn open_instead(
+    opened: &Opened<'_>,
+    rules: &Rules,
+    in_place: Option<Errno>,
+) -> Result<Where, Trouble> {
+    let entry = opened.entry;
+    let made = match in_place {
+        None => temporary(entry, opened.flags),
+        Some(errno) => Err(Refusal::of(CREATE)(errno)),
+    };
+    let gives_way = |errno| needs_no_directory(errno) || NO_PLACE.contains(&errno);
+    match made {
+        Ok((file, name)) => Ok(new(opened, rules, (file, Name::Temporary(name, Over::File(None))))),
+        Err(refusal) if !refusal.errno().is_some_and(gives_way) => Err(Trouble::Target(refusal)),
+        Err(_) => {
+            remove(entry)?;
+            open_as_found(opened, (rules, false))
+        }
+    }
+}
+
+/// A file of this name, to be filled.
+fn new(opened: &Opened<'_>, rules: &Rules, (file, name): (OwnedFd, Name)) -> Where {
+    let found = &opened.entry.pair.found;
+    let bytes = Bytes::of(rules, &opened.facts, FileType::RegularFile);
+    let (made, device) = (Made::new(found.inheritance), found.target.0);
+    Where::Open(Place { file, made, name, device, bytes })
 }
 
 /// Makes a file. Where what is there may stay as it is, one that is not complete must not be taken for

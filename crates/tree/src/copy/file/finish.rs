@@ -18,7 +18,8 @@ use crate::copy::existing::OVERWRITE;
 use crate::copy::lane::MUCH_BYTES;
 use crate::copy::temporary::{Discarded, move_to_free};
 use crate::copy::{
-    Action, Appearance, Entry, Outcome, Refusal, Skip, Trouble, mark, mirror, refused, target,
+    Action, Appearance, Entry, Outcome, Refusal, Skip, Trouble, kind_of, mark, mirror, refused,
+    target,
 };
 use crate::file_data;
 
@@ -171,7 +172,10 @@ fn move_in(entry: Entry<'_>, file: &OwnedFd, (name, over): (&CStr, &Over)) -> Re
     closed(rustix::io::fcntl_dupfd_cloexec(file, 3).map_err(target("close"))?)?;
     let directory = entry.pair.target();
     match over {
-        Over::Obstacle if !mirror::make_way(entry) => {
+        Over::Obstacle
+            if entry.in_the_way()?.is_some_and(|it| kind_of(it).is_dir())
+                && !mirror::make_way(entry) =>
+        {
             Err(refused(OVERWRITE, "what is there stays"))
         }
         Over::Nothing => match move_to_free(directory, name, entry.target) {

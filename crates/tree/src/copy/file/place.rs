@@ -137,7 +137,7 @@ impl Place {
             Ok(Existing::Replace(found)) => {
                 return Self::successor(opened, &found, in_place).map(Where::Open);
             }
-            Ok(Existing::ReplaceSymlink | Existing::Gone) => Over::Anything,
+            Ok(Existing::SymlinkOrNothing) => Over::Anything,
             // It goes when the file is complete.
             Err(Trouble::Obstacle(_)) if copy.options.deletion.is_some() => Over::Obstacle,
             Err(trouble) => return Err(trouble),

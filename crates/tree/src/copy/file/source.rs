@@ -28,26 +28,16 @@ pub(in crate::copy) struct Reading {
     follows: bool,
     /// FIFOs and devices, too, are read.
     takes_all: bool,
-    /// What it was may be gone by now, also under other names.
-    pub(super) only_once: bool,
 }
 
 impl Reading {
     /// A regular file, no symlink.
-    pub(in crate::copy) const FILE: Self =
-        Self { follows: false, takes_all: false, only_once: false };
+    pub(in crate::copy) const FILE: Self = Self { follows: false, takes_all: false };
 
     /// As the rules of cp have it.
     pub(in crate::copy) fn by(rules: &Rules, entry: Entry<'_>) -> Self {
         let follows = entry.copy.follows(entry.directory);
-        Self { follows, takes_all: rules.specials == Specials::Read, only_once: false }
-    }
-
-    /// The same where something made room that may be the source itself: a server answers for a name
-    /// (FUSE), so that what is read is all that there is.
-    pub(in crate::copy) fn before_removal(self, entry: Entry<'_>) -> Self {
-        let found = flatout_sys::filesystem::of(entry.pair.source());
-        Self { only_once: found.is_ok_and(|found| found.is_served()), ..self }
+        Self { follows, takes_all: rules.specials == Specials::Read }
     }
 }
 

@@ -3,8 +3,9 @@
 use std::ffi::CStr;
 
 use rustix::fs::{AtFlags, Mode, Stat};
+use rustix::io::Errno;
 
-use crate::copy::{Copy, Entry, Pair, Preserve};
+use crate::copy::{Copy, Entry, Inheritance, Pair, Preserve, plan};
 use crate::file_data;
 
 /// Only we may look into a directory until it is complete. The sticky bit means nothing where nobody
@@ -16,21 +17,37 @@ const OPEN: Mode = Mode::RGRP.union(Mode::XGRP).union(Mode::ROTH).union(Mode::XO
 
 /// The mode with which the copy of a directory is made. By the rules of cp none is ever taken for unfinished: what a
 /// stopped copy leaves is open to whom it will be where modes are not kept, for the next one changes none.
-pub(super) fn mode(copy: &Copy<'_>, pair: &Pair, name: &CStr) -> Mode {
+pub(in crate::copy) fn mode(
+    copy: &Copy<'_>,
+    above: Inheritance,
+    source: impl FnOnce() -> Result<Stat, Errno>,
+) -> Mode {
     let has = |what| copy.options.preserve.has(what);
     let unmasked = Mode::from_raw_mode(copy.attributes.unmasked());
     let given = match copy.rules() {
         None => return UNFINISHED,
         Some(_) if has(Preserve::MODE) || has(Preserve::OWNERSHIP) => Mode::empty(),
         // Its owner has to be let in first.
-        Some(_) if !copy.attributes.given_to_new(pair.found.inheritance).contains(Mode::RWXU) => {
-            Mode::empty()
-        }
+        Some(_) if !copy.attributes.given_to_new(above).contains(Mode::RWXU) => Mode::empty(),
         Some(_) if has(Preserve::PLAIN_MODE) => OPEN,
-        Some(_) => rustix::fs::statat(pair.source(), name, AtFlags::empty())
-            .map_or(Mode::empty(), |facts| Mode::from_raw_mode(facts.st_mode)),
+        Some(_) => source().map_or(Mode::empty(), |facts| Mode::from_raw_mode(facts.st_mode)),
     };
     Mode::RWXU | given & unmasked & OPEN
+}
+
+/// Makes a directory of this name like the source of the other, or finds out that it would be made.
+pub(in crate::copy) fn make(
+    copy: &Copy<'_>,
+    pair: &Pair,
+    (source, name): (&CStr, &CStr),
+) -> Result<(), Errno> {
+    let facts = || rustix::fs::statat(pair.source(), source, AtFlags::empty());
+    match copy.is_plan() {
+        true => plan::would_be_made(pair, name),
+        false => {
+            rustix::fs::mkdirat(pair.target(), name, mode(copy, pair.found.inheritance, facts))
+        }
+    }
 }
 
 /// Whether a directory that was there is one that a copy was killed over: it has the mode with which

@@ -7,6 +7,8 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::Command;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
 use super::{assert_holds, paths, plant};
 use crate::bin::Folder;
 use crate::faulty::{Begin, Fault, Faults, Faulty};
@@ -126,19 +128,38 @@ fn a_file_stays_where_the_directory_in_its_place_cannot_be_read() {
 #[test]
 fn a_file_stays_where_the_directory_in_its_place_cannot_be_made() {
     needs!(needs_program("strace"));
-    for call in ["mkdirat", "renameat2", "unlinkat"] {
+    let calls = ["mkdirat", "renameat", "renameat2", "unlinkat"];
+    for (call, letters) in calls.iter().flat_map(|call| ["-T", "-Tb"].map(|it| (call, it))) {
         for number in 1..=4 {
             let folder = Folder::new();
             plant(&folder, &["source/x/in", "target/x"]);
             let inject = format!("inject={call}:error=EIO:when={number}");
             let wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &inject];
-            let ran = folder.under(&wrapper, &["copy", "-T", "--delete", "source", "target"]).run();
+            let words = ["copy", letters, "--delete", "source", "target"];
+            let ran = folder.under(&wrapper, &words).run();
             let found = ["target/x", "target/x/in"].map(|name| fs::read(folder.join(name)));
             let is_there =
                 |bytes: &[u8]| found.iter().any(|it| it.as_ref().is_ok_and(|it| it == bytes));
-            assert!(is_there(b"target/x") || is_there(b"source/x/in"), "{call} {number}{ran}");
-            assert!(ran.code == Some(1) || is_there(b"source/x/in"), "{call} {number}{ran}");
+            let context = format!("{call} {letters} {number}{ran}");
+            assert!(is_there(b"target/x") || is_there(b"source/x/in"), "{context}");
+            assert!(ran.code == Some(1) || is_there(b"source/x/in"), "{context}");
         }
+    }
+}
+
+/// Its name is taken in one step.
+#[test]
+fn a_pipe_stays_where_the_file_in_its_place_gets_no_name() {
+    needs!(needs_program("strace"));
+    for call in ["renameat", "renameat2"] {
+        let folder = Folder::new();
+        plant(&folder, &["source/x", "target/"]);
+        mknodat(CWD, folder.join("target/x"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let inject = format!("inject={call}:error=EIO");
+        let wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &inject];
+        let ran = folder.under(&wrapper, &["copy", "-T", "--delete", "source", "target"]).run();
+        let found = fs::symlink_metadata(folder.join("target/x")).unwrap().is_file();
+        assert_eq!(found, ran.code == Some(0), "{call}{ran}");
     }
 }
 
