@@ -74,7 +74,7 @@ impl<'c> Bond<'c> {
         };
         let placed = Placed { root, copy: &known, file: None };
         if has_changed.get() && is_other(entry, placed)? {
-            copy.lose_links("a server has several files of one number");
+            copy.lose_links(entry, "a server has several files of one number");
             return Ok(Self::Again(source));
         }
         Ok(match alike(placed)? {
@@ -84,7 +84,7 @@ impl<'c> Bond<'c> {
                 }
                 Linking::WasThere => Self::Done(Outcome::of(Action::Unchanged)),
                 cannot @ (Linking::Cannot(_) | Linking::Lost) => {
-                    copy.lose_links(cannot.cause());
+                    copy.lose_links(entry, cannot.cause());
                     // Operands that are merged replace each other's copies.
                     if cannot != Linking::Lost || !copy.has_run.load(Ordering::Relaxed) {
                         copy.attributes.is_incomplete(entry.paths(), LINKS_NOT_KEPT, None);
@@ -145,7 +145,7 @@ impl<'c> Bond<'c> {
                     _ => ticket,
                 };
                 if let Err(refusal) = path().and_then(|path| ticket.done(&path, made)) {
-                    copy.lose_links("they cannot be remembered");
+                    copy.lose_links(entry, "they cannot be remembered");
                     let cause = refusal.errno();
                     copy.attributes.is_incomplete(entry.paths(), LINKS_NOT_KEPT, cause);
                 }

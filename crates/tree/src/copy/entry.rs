@@ -83,6 +83,7 @@ impl<'e> Entry<'e> {
                 let is_as_it_was = links::mark(facts).1 == met.mark;
                 if !is_as_it_was {
                     self.copy.lose_links(
+                        *self,
                         "their source was changed, and its filesystem tells no birth times",
                     );
                 }

@@ -148,9 +148,10 @@ impl Copy<'_> {
     }
 
     /// Names of one file became files of their own. Said once.
-    pub(super) fn lose_links(&self, cause: &str) {
+    pub(super) fn lose_links(&self, entry: Entry<'_>, cause: &str) {
         self.notice_once(LINKS_NOT_KEPT, None, || {
-            format!("some names of one file became files of their own: {cause}")
+            let first = entry.shown(Side::Target);
+            format!("some names of one file became files of their own, {first} first: {cause}")
         });
     }
 

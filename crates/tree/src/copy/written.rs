@@ -129,7 +129,7 @@ pub(super) fn counts_for(
     }
     let alike = may_be_that(lane, opened, known)?;
     if matches!(alike, Alike::No) {
-        copy.lose_links("what counts as done by size and time holds other bytes");
+        copy.lose_links(entry, "what counts as done by size and time holds other bytes");
         copy.attributes.is_incomplete(entry.paths(), LINKS_NOT_KEPT, None);
     }
     Ok(alike)

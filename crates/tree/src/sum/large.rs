@@ -22,7 +22,7 @@ const SERIAL_THREADS: u32 = 2;
 /// The file, and how far it is.
 pub(super) struct Large {
     pub(super) file: OwnedFd,
-    cut: Cut,
+    pub(super) cut: Cut,
     fold: Mutex<Progress>,
     moved: Condvar,
 }
@@ -101,11 +101,6 @@ impl Large {
     pub(super) fn wants_help(&self) -> bool {
         let progress = lock(&self.fold);
         progress.next < self.cut.segments() && progress.helpers < self.useful(u32::MAX)
-    }
-
-    /// Whether all threads should come, rather than begin with files of their own.
-    pub(super) fn is_urgent(&self) -> bool {
-        !self.cut.is_serial()
     }
 
     /// Whether there are segments that nobody has taken.

@@ -100,7 +100,8 @@ impl Queue {
         let mut state = lock(&self.state);
         loop {
             state.large.retain(|large| large.has_more());
-            if let Some(large) = state.large.iter().find(|large| large.is_urgent()) {
+            // All threads should come then, rather than begin with files of their own.
+            if let Some(large) = state.large.iter().find(|large| !large.cut.is_serial()) {
                 return Some(Task::Large(Arc::clone(large)));
             }
             if let Some(batch) = state.batches.pop_front() {

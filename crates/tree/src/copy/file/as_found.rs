@@ -24,9 +24,6 @@ const WAIT: Duration = Duration::from_millis(10);
 /// would be lost.
 const PASSING: [Errno; 4] = [Errno::INTR, Errno::MFILE, Errno::NFILE, Errno::NOMEM];
 
-/// What may be otherwise once what is there is gone.
-const NO_PLACE: [Errno; 3] = [Errno::NOSPC, Errno::DQUOT, Errno::NAMETOOLONG];
-
 /// Opens what bears the name, or makes a file where nothing does.
 pub(in crate::copy) fn open_as_found(
     opened: &Opened<'_>,
@@ -68,7 +65,8 @@ pub(in crate::copy) fn open_instead(
         None => temporary(entry, opened.flags),
         Some(errno) => Err(Refusal::of(CREATE)(errno)),
     };
-    let gives_way = |errno| needs_no_directory(errno) || NO_PLACE.contains(&errno);
+    let gives_way =
+        |errno| needs_no_directory(errno) || matches!(errno, Errno::NOSPC | Errno::DQUOT);
     match made {
         Ok((file, name)) => Ok(new(opened, rules, (file, Name::Temporary(name, Over::File(None))))),
         Err(refusal) if !refusal.errno().is_some_and(gives_way) => Err(Trouble::Target(refusal)),
