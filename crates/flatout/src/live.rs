@@ -8,7 +8,6 @@
 mod board;
 mod view;
 
-use std::fmt::Write;
 use std::io::{self, IsTerminal};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
@@ -19,9 +18,6 @@ use flatout_report::Style;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::lock::lock;
 use flatout_sys::screen::{self, Input, Screen};
-use ratatui_core::buffer::{Buffer, Cell};
-use ratatui_core::layout::Rect;
-use ratatui_core::style::{Color, Modifier};
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::output::{self, held};
@@ -64,8 +60,9 @@ struct Shared {
 
 struct Drawing {
     board: Board,
-    /// What stands on the screen.
-    shown: Buffer,
+    /// What stands on the screen, of this size.
+    shown: Vec<String>,
+    size: (u16, u16),
     drawn: Option<Instant>,
 }
 
@@ -81,8 +78,8 @@ impl Live {
             before(panic);
         }));
         held::begin();
-        let drawing =
-            Drawing { board: Board::new(cpus), shown: Buffer::empty(Rect::ZERO), drawn: None };
+        let board = Board::new(cpus);
+        let drawing = Drawing { board, shown: Vec::new(), size: (0, 0), drawn: None };
         let shared = Arc::new(Shared { screen, drawing: Mutex::new(drawing) });
         let own = Arc::clone(&shared);
         // Without a thread to spare there are no keys, and the run is as good.
@@ -125,7 +122,7 @@ impl Shared {
                 }
                 Input::Key(CTRL_L) | Input::Resumed => {
                     let mut drawing = lock(&self.drawing);
-                    drawing.shown = Buffer::empty(Rect::ZERO);
+                    drawing.size = (0, 0);
                     self.draw(&mut drawing, Duration::ZERO);
                 }
                 Input::Key(_) => {}
@@ -139,8 +136,6 @@ impl Shared {
         if drawing.drawn.is_some_and(|drawn| drawn.elapsed() < after) {
             return;
         }
-        let (width, height) = self.screen.size().unwrap_or(USUAL_SIZE);
-        let mut next = Buffer::empty(Rect::new(0, 0, width, height));
         let waiting = held::last();
         let foot = match (waiting.as_deref(), CancelToken::signals().is_cancelled()) {
             (_, true) => "stopping in order; Ctrl-C stops at once",
@@ -153,57 +148,22 @@ impl Shared {
             unicode: output::is_unicode(),
             ..Style::default()
         };
-        view::draw(&drawing.board, &terminal, foot, &mut next);
+        let size = self.screen.size().unwrap_or(USUAL_SIZE);
+        let next = view::lines(&drawing.board, &terminal, foot, size);
+        // What is too long for its line is cut off there.
+        let mut out = "\x1b[?7l".to_owned();
+        if std::mem::replace(&mut drawing.size, size) != size {
+            out += "\x1b[2J";
+            drawing.shown.clear();
+        }
+        for (y, line) in next.iter().enumerate() {
+            if drawing.shown.get(y) != Some(line) {
+                out += &format!("\x1b[{};1H\x1b[K{line}", y + 1);
+            }
+        }
         // A terminal that is gone ends the run by a signal.
-        let _ = self.screen.write(changes(&drawing.shown, &next).as_bytes());
+        let _ = self.screen.write((out + "\x1b[?7h").as_bytes());
         drawing.shown = next;
         drawing.drawn = Some(Instant::now());
     }
-}
-
-/// What turns one screen into the next; everything where the size is another.
-fn changes(shown: &Buffer, next: &Buffer) -> String {
-    let mut out = String::new();
-    let blank = Buffer::empty(next.area);
-    let shown = if shown.area == next.area {
-        shown
-    } else {
-        out.push_str("\x1b[0m\x1b[2J");
-        &blank
-    };
-    let mut behind = None;
-    let mut style = None;
-    for (x, y, cell) in shown.diff(next) {
-        if behind != Some((x, y)) {
-            let _ = write!(out, "\x1b[{};{}H", y + 1, x + 1);
-        }
-        let look = (cell.fg, cell.modifier);
-        if style != Some(look) {
-            out.push_str(&rendition(cell));
-            style = Some(look);
-        }
-        out.push_str(cell.symbol());
-        // The place behind a wide character is set anew.
-        behind = (cell.symbol().is_ascii()).then_some((x + 1, y));
-    }
-    out
-}
-
-/// The sequence that selects how a cell looks (SGR), of what the view uses.
-fn rendition(cell: &Cell) -> String {
-    let mut codes = "\x1b[0".to_owned();
-    let modifiers = [(Modifier::BOLD, ";1"), (Modifier::DIM, ";2")];
-    for (_, code) in modifiers.into_iter().filter(|(modifier, _)| cell.modifier.contains(*modifier))
-    {
-        codes.push_str(code);
-    }
-    codes.push_str(match cell.fg {
-        Color::Red => ";31",
-        Color::Green => ";32",
-        Color::Yellow => ";33",
-        Color::Blue => ";34",
-        Color::Cyan => ";36",
-        _ => "",
-    });
-    codes + "m"
 }

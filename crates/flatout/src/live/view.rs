@@ -1,14 +1,11 @@
-//! A board drawn into a buffer of characters: how far the run is, its rows, the load. Narrow
-//! screens lose columns from the right, low ones rows and the lines that matter least.
+//! A board as the lines of a screen: how far the run is, its rows, the load. Narrow screens lose
+//! columns from the right, low ones rows and the lines that matter least.
 
 use std::ops::Range;
 
 use flatout_measure::record::Status;
 use flatout_measure::sampler::NOISY;
 use flatout_report::{Style as Terminal, quantity, sparkline, text};
-use ratatui_core::buffer::Buffer;
-use ratatui_core::style::{Color, Modifier, Style};
-use ratatui_core::text::{Line as Words, Span};
 
 use super::board::{Board, Line};
 
@@ -28,14 +25,27 @@ const WITH_FOOT: usize = 3;
 /// Columns that the board takes at most.
 const WIDEST: usize = 120;
 
-/// Draws the board over the whole buffer, which is blank, in the colours and characters of this
-/// terminal; `foot` is said at its end.
-pub fn draw(board: &Board, terminal: &Terminal, foot: &str, screen: &mut Buffer) {
-    let (width, height) = (usize::from(screen.area.width), usize::from(screen.area.height));
+/// How text is emphasised, and its colours, where the terminal has these (SGR).
+const BOLD: &str = "1";
+const DIM: &str = "2";
+const RED: &str = "31";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+const BLUE: &str = "34";
+const CYAN: &str = "36";
+
+/// The lines of a screen of this size, in the colours and characters of this terminal; `foot` is said at
+/// its end. On a screen too narrow for figures they are longer than it is wide.
+pub fn lines(
+    board: &Board,
+    terminal: &Terminal,
+    foot: &str,
+    (width, height): (u16, u16),
+) -> Vec<String> {
     // A figure far from its name is hard to read.
-    let width = width.min(WIDEST);
+    let (width, height) = (usize::from(width).min(WIDEST), usize::from(height));
     let view = View { terminal, width };
-    let gap = (height >= WITH_GAPS).then(Words::default);
+    let gap = (height >= WITH_GAPS).then(String::new);
     let mut head = vec![view.title(board)];
     let mut below = Vec::new();
     if height >= WITH_HEAD {
@@ -46,16 +56,17 @@ pub fn draw(board: &Board, terminal: &Terminal, foot: &str, screen: &mut Buffer)
         below.push(view.load(board));
     }
     if height >= WITH_FOOT {
-        below.push(view.dim(foot));
+        below.push(styled(DIM, &view.clip(foot, view.width)));
     }
     let room = height.saturating_sub(head.len() + below.len());
     let shown = shown(board, room);
     let rows = shown.clone().map(|at| view.row(&board.lines[at], board.current == Some(at)));
-    let blank = room - shown.len();
-    let lines = head.into_iter().chain(rows).chain(vec![Words::default(); blank]).chain(below);
-    for (y, line) in lines.take(height).enumerate() {
-        screen.set_line(0, y as u16, &line, screen.area.width);
-    }
+    let blank = vec![String::new(); room - shown.len()];
+    head.into_iter().chain(rows).chain(blank).chain(below).take(height).collect()
+}
+
+fn styled(code: &str, text: &str) -> String {
+    format!("\x1b[{code}m{text}\x1b[0m")
 }
 
 /// The rows that there is room for: those that are done make room for those that are not. In the
@@ -83,39 +94,33 @@ impl View<'_> {
         text::clip(&self.text(text), columns, self.terminal)
     }
 
-    fn colored(&self, color: Color) -> Style {
-        if self.terminal.color { Style::new().fg(color) } else { Style::new() }
+    fn colored(&self, color: &str, text: &str) -> String {
+        if self.terminal.color { styled(color, text) } else { text.to_owned() }
     }
 
-    fn dim(&self, text: &str) -> Words<'static> {
-        Words::styled(self.text(text), Style::new().add_modifier(Modifier::DIM))
-    }
-
-    fn title(&self, board: &Board) -> Words<'static> {
+    fn title(&self, board: &Board) -> String {
         let done = quantity::counted(board.done(), "row");
         let left = format!("{} s left", board.eta.left_ns.div_ceil(1_000_000_000));
         let gap = self.width.saturating_sub(left.len());
         let name = self.clip(&format!("flatout bench: {done} done"), gap);
-        let bold = Style::new().add_modifier(Modifier::BOLD);
-        Words::styled(format!("{}{left}", text::pad_right(&name, gap)), bold)
+        styled(BOLD, &format!("{}{left}", text::pad_right(&name, gap)))
     }
 
-    fn bar(&self, board: &Board) -> Words<'static> {
+    fn bar(&self, board: &Board) -> String {
         let share = board.eta.share.clamp(0.0, 1.0);
         let percent = format!(" {:>3.0} %", share * 100.0);
         let room = self.width.saturating_sub(percent.len());
         let full = (share * room as f64) as usize;
         let [done, open] = if self.terminal.unicode { ["█", "░"] } else { ["#", "-"] };
-        let bar = Span::styled(done.repeat(full), self.colored(Color::Blue));
-        Words::from(vec![bar, Span::raw(format!("{}{percent}", open.repeat(room - full)))])
+        self.colored(BLUE, &done.repeat(full)) + &open.repeat(room - full) + &percent
     }
 
-    fn now(&self, board: &Board) -> Words<'static> {
+    fn now(&self, board: &Board) -> String {
         let now = match board.current {
             Some(at) => &board.lines[at].name,
             None => &board.preparing,
         };
-        Words::raw(self.clip(&format!("now {now}"), self.width))
+        self.clip(&format!("now {now}"), self.width)
     }
 
     /// Columns of the name, and which other columns there are.
@@ -127,7 +132,7 @@ impl View<'_> {
         (name, has_curve, has_trials)
     }
 
-    fn heading(&self) -> Words<'static> {
+    fn heading(&self) -> String {
         let (name, has_curve, has_trials) = self.columns();
         let mut heading = text::pad_right("  row", name + 2);
         heading += &text::pad_left("figure", FIGURE);
@@ -138,61 +143,49 @@ impl View<'_> {
         if has_trials {
             heading += &text::pad_left("trials", TRIALS);
         }
-        self.dim(&heading)
+        styled(DIM, &heading)
     }
 
-    fn row(&self, line: &Line, is_current: bool) -> Words<'static> {
+    fn row(&self, line: &Line, is_current: bool) -> String {
         let (name, has_curve, has_trials) = self.columns();
         let [now, done] = if self.terminal.unicode { ["▸ ", "✓ "] } else { ["> ", "+ "] };
         let refused = line.standing.as_ref().and_then(|standing| standing.refused.as_ref());
-        let (mark, mark_style) = match (is_current, line.is_closed, refused) {
-            (true, _, _) => (now, self.colored(Color::Cyan)),
-            (false, true, None) => (done, self.colored(Color::Green)),
-            (false, true, Some(_)) => ("- ", Style::new()),
-            (false, false, _) => ("  ", Style::new()),
+        let mark = match (is_current, line.is_closed, refused) {
+            (true, _, _) => self.colored(CYAN, now),
+            (false, true, None) => self.colored(GREEN, done),
+            (false, true, Some(_)) => "- ".to_owned(),
+            (false, false, _) => "  ".to_owned(),
         };
-        let weight = if is_current { Modifier::BOLD } else { Modifier::empty() };
+        let weighty = |text: String| if is_current { styled(BOLD, &text) } else { text };
         let named = text::pad_right(&self.clip(&line.name, name.saturating_sub(1)), name);
-        let mut words = vec![
-            Span::styled(mark, mark_style),
-            Span::styled(named, Style::new().add_modifier(weight)),
-        ];
-        let Some(standing) = &line.standing else { return Words::from(words) };
+        let mut row = mark + &weighty(named);
+        let Some(standing) = &line.standing else { return row };
         if let Some((status, why)) = refused {
-            words.extend(self.refused(*status, why));
-            return Words::from(words);
+            let color = if *status == Status::Failed { RED } else { YELLOW };
+            let why = self.clip(why, self.width.saturating_sub(2 + name + 1));
+            return row + " " + &self.colored(color, &why);
         }
-        words.push(Span::styled(
-            text::pad_left(&self.text(&line.figure().unwrap_or_default()), FIGURE),
-            Style::new().add_modifier(weight),
-        ));
-        words.push(self.half_width(line));
+        let figure = self.text(&line.figure().unwrap_or_default());
+        row += &weighty(text::pad_left(&figure, FIGURE));
+        row += &self.half_width(line);
         if has_curve {
             let curve = sparkline(&line.half_widths, CURVE - 2, self.terminal);
-            words.push(Span::raw(format!("  {}", text::pad_right(&curve, CURVE - 2))));
+            row += &format!("  {}", text::pad_right(&curve, CURVE - 2));
         }
         if has_trials {
-            words.push(Span::raw(text::pad_left(&quantity::count(standing.trials), TRIALS)));
+            row += &text::pad_left(&quantity::count(standing.trials), TRIALS);
         }
-        Words::from(words)
+        row
     }
 
-    fn half_width(&self, line: &Line) -> Span<'static> {
+    fn half_width(&self, line: &Line) -> String {
         let half = line.half_width();
         let is_noisy = line.is_closed && half.is_none_or(|half| half > NOISY);
-        let style = if is_noisy { self.colored(Color::Yellow) } else { Style::new() };
-        let half = half.map(quantity::half).unwrap_or_default();
-        Span::styled(text::pad_left(&half, HALF_WIDTH), style)
+        let told = text::pad_left(&half.map(quantity::half).unwrap_or_default(), HALF_WIDTH);
+        if is_noisy { self.colored(YELLOW, &told) } else { told }
     }
 
-    fn refused(&self, status: Status, why: &str) -> [Span<'static>; 2] {
-        let color = if status == Status::Failed { Color::Red } else { Color::Yellow };
-        let room = self.width.saturating_sub(2 + self.columns().0 + 1);
-        let why = self.clip(why, room);
-        [Span::raw(" "), Span::styled(why, self.colored(color))]
-    }
-
-    fn load(&self, board: &Board) -> Words<'static> {
+    fn load(&self, board: &Board) -> String {
         let mut said = match board.load {
             Some(load) => {
                 let in_cpus = |ns: u64| ns as f64 / load.elapsed_ns.max(1) as f64;
@@ -206,7 +199,7 @@ impl View<'_> {
             0 => String::new(),
             trials => format!(", {} discarded", quantity::counted(trials as usize, "trial")),
         };
-        Words::raw(self.clip(&said, self.width))
+        self.clip(&said, self.width)
     }
 }
 

@@ -3,7 +3,6 @@
 use flatout_measure::comparison::RowName;
 use flatout_measure::guard::UseOfCpus;
 use flatout_measure::progress::{Event, Standing};
-use ratatui_core::layout::Rect;
 use serde_json::{Map, Value, json};
 
 use super::super::board::Eta;
@@ -64,17 +63,22 @@ fn board() -> Board {
     board
 }
 
-fn lines(board: &Board, width: u16, height: u16, terminal: Terminal) -> Vec<String> {
-    let mut screen = Buffer::empty(Rect::new(0, 0, width, height));
-    draw(board, &terminal, "q stops and shows what there is", &mut screen);
-    let row = |y| (0..width).map(move |x| (x, y));
-    let line = |y| row(y).map(|place| screen[place].symbol()).collect::<String>();
-    (0..height).map(|y| line(y).trim_end().to_owned()).collect()
+/// What stands on the screen, without its emphases.
+fn drawn(board: &Board, width: u16, height: u16, terminal: Terminal) -> Vec<String> {
+    let drawn = lines(board, &terminal, "q stops and shows what there is", (width, height));
+    let plain = |line: &String| {
+        let parts = line.split("\x1b[");
+        let parts = parts
+            .enumerate()
+            .map(|(at, part)| if at == 0 { part } else { part.split_once('m').unwrap().1 });
+        parts.collect::<String>().trim_end().to_owned()
+    };
+    drawn.iter().map(plain).collect()
 }
 
 #[test]
 fn a_usual_terminal_shows_row_figure_interval_time_left_and_load() {
-    let shown = lines(&board(), 80, 24, Terminal::default());
+    let shown = drawn(&board(), 80, 24, Terminal::default());
     let expected = [
         "flatout bench: 2 rows done                                             42 s left",
         "██████████████████████░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░  30 %",
@@ -95,14 +99,14 @@ fn a_usual_terminal_shows_row_figure_interval_time_left_and_load() {
 fn an_interval_that_says_nothing_leaves_room_for_the_figure() {
     let mut board = board();
     board.take(&ended("disk/random-read", 41, 3, 225.75), None);
-    let shown = lines(&board, 80, 60, Terminal { unicode: true, ..Terminal::default() });
+    let shown = drawn(&board, 80, 60, Terminal { unicode: true, ..Terminal::default() });
     let row = shown.iter().find(|line| line.contains('>')).unwrap();
     assert!(row.contains("954 MiB/s  >999 %"), "{row}");
 }
 
 #[test]
 fn a_large_terminal_has_room_for_long_names() {
-    let shown = lines(&board(), 120, 40, Terminal::default());
+    let shown = drawn(&board(), 120, 40, Terminal::default());
     assert_eq!(shown[0].chars().count(), 120);
     assert!(shown[5].ends_with("  █▄▂▁          8"), "{shown:#?}");
     assert_eq!(shown[37], "");
@@ -111,7 +115,7 @@ fn a_large_terminal_has_room_for_long_names() {
 
 #[test]
 fn a_narrow_terminal_shows_figures_and_half_widths() {
-    let shown = lines(&board(), 40, 10, Terminal::default());
+    let shown = drawn(&board(), 40, 10, Terminal::default());
     let expected = [
         "flatout bench: 2 rows done     42 s left",
         "██████████░░░░░░░░░░░░░░░░░░░░░░░░  30 %",
@@ -137,7 +141,7 @@ fn figures_have_the_units_that_people_say() {
 #[test]
 fn ascii_is_all_that_some_terminals_show() {
     let terminal = Terminal { unicode: false, ..Terminal::default() };
-    for line in lines(&board(), 80, 24, terminal) {
+    for line in drawn(&board(), 80, 24, terminal) {
         assert!(line.is_ascii(), "{line}");
     }
 }
@@ -145,8 +149,8 @@ fn ascii_is_all_that_some_terminals_show() {
 #[test]
 fn no_size_is_too_small() {
     for (width, height) in (0..45).flat_map(|width| (0..12).map(move |height| (width, height))) {
-        lines(&board(), width, height, Terminal::default());
-        lines(&Board::new(1), width, height, Terminal::default());
+        drawn(&board(), width, height, Terminal::default());
+        drawn(&Board::new(1), width, height, Terminal::default());
     }
 }
 
@@ -167,7 +171,7 @@ fn what_is_prepared_stands_where_a_row_would() {
     let mut board = board();
     let what = "writing the test file\x1b[2J".to_owned();
     board.take(&Event::Preparing { what }, None);
-    let shown = lines(&board, 80, 24, Terminal::default());
+    let shown = drawn(&board, 80, 24, Terminal::default());
     assert_eq!(shown[2], "now writing the test file\\x1b[2J");
     assert!(!shown.iter().any(|line| line.contains('▸')));
 }
