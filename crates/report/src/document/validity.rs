@@ -3,7 +3,7 @@
 //! The parser has already refused what is no finite number. Text may be anything; it is escaped
 //! where it is shown.
 
-use flatout_measure::record::{Ceiling, Latency, Load, Outcome, Record, Series};
+use flatout_measure::record::{Ceiling, Latency, Load, Outcome, Record};
 use flatout_measure::sampler::fact::USE_OF_CPUS;
 use flatout_measure::{ceiling, statistics};
 use serde_json::{Map, Value};
@@ -14,9 +14,6 @@ use crate::label;
 const MAX_ROWS: usize = 100_000;
 /// The most pictures. The largest run today has some thirty.
 const MAX_CHARTS: usize = 256;
-/// The most samples of a row, and points of a curve.
-const MAX_SAMPLES: usize = 1_000_000;
-
 /// How far a share may be from the quotient of its parts: other programs round when they write JSON.
 const ROUNDING: f64 = 1e-3;
 
@@ -86,7 +83,6 @@ fn row(outcome: &Outcome) -> Result<(), String> {
     if id.is_empty() {
         return Err("id: empty".to_owned());
     }
-    at_most("samples", samples.len(), MAX_SAMPLES)?;
     if *n != samples.len() as u64 {
         return Err(format!("n: {n}, but there are {} samples", samples.len()));
     }
@@ -114,7 +110,6 @@ fn row(outcome: &Outcome) -> Result<(), String> {
     }
     outcome.ceiling.as_ref().map_or(Ok(()), |ceiling| bound(outcome, ceiling))?;
     outcome.latency.as_ref().map_or(Ok(()), latency)?;
-    outcome.series.iter().try_for_each(curve)?;
     members(&outcome.parameters).map_err(|why| format!("parameters.{why}"))?;
     members(&outcome.audit).map_err(|why| format!("audit.{why}"))
 }
@@ -148,10 +143,6 @@ fn latency(latency: &Latency) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-fn curve(series: &Series) -> Result<(), String> {
-    at_most("series.points", series.points.len(), MAX_SAMPLES)
 }
 
 /// Refuses a size below zero, at any depth.
