@@ -4,10 +4,7 @@
 //! parameter. Nothing is calculated but shares of whole numbers that a name already says, such as
 //! the size of each of 100 equal files. Bars are in `chart/bars.rs`.
 
-use std::collections::HashMap;
-
 use flatout_measure::record::{Chart, Outcome};
-use serde_json::Value;
 
 use crate::{label, order};
 
@@ -37,8 +34,7 @@ const DISK: [&str; 5] = ["engine", "caching", "block_bytes", "extents", "until"]
 /// Parameters that are spaced by powers of two.
 const BY_TWO: [&str; 5] = ["block_bytes", "message_bytes", "depth", "files", "streams"];
 
-/// A picture and the rows that it shows.
-#[derive(Debug)]
+/// A picture and the rows that it shows, if these make a line.
 pub(crate) struct Derived {
     pub chart: Chart,
     pub results: Vec<Outcome>,
@@ -52,7 +48,7 @@ pub(crate) fn derived(charts: &[Chart], rows: &[&Outcome]) -> Vec<Derived> {
         for (id, rows) in order::grouped(own.map(|row| (row.id.as_str(), *row))) {
             let is_drawn = charts.iter().any(|c| c.id == id && c.x_parameter == view.x);
             if !is_drawn {
-                found.extend(of_rows(&rows, id, view));
+                found.push(of_rows(&rows, id, view));
             }
         }
     }
@@ -61,12 +57,12 @@ pub(crate) fn derived(charts: &[Chart], rows: &[&Outcome]) -> Vec<Derived> {
 }
 
 /// The picture of the rows of one id.
-fn of_rows(rows: &[&Outcome], id: &str, view: &View) -> Option<Derived> {
+fn of_rows(rows: &[&Outcome], id: &str, view: &View) -> Derived {
     let own = rows.iter().filter(|row| row.parameters.contains_key(view.x));
     let results: Vec<Outcome> = own.map(|row| (*row).clone()).collect();
     let title = format!("{} by {}", label::test(id).replace('-', " "), label::noun(view.x));
     let chart = chart(&title, id, view.x, &varying(&results, view.lines));
-    has_a_line(&results, view.x).then_some(Derived { chart, results })
+    Derived { chart, results }
 }
 
 fn chart(title: &str, id: &str, x: &str, lines: &[&str]) -> Chart {
@@ -81,18 +77,6 @@ fn varying<'a>(results: &[Outcome], keys: &[&'a str]) -> Vec<&'a str> {
     keys.iter().copied().filter(differs).collect()
 }
 
-/// Whether two rows that have figures differ in x and in nothing else.
-fn has_a_line(results: &[Outcome], x: &str) -> bool {
-    let mut known: HashMap<String, Option<&Value>> = HashMap::new();
-    let mut with_figure = results.iter().filter(|row| label::figure(row).is_some());
-    with_figure.any(|row| {
-        let others = row.parameters.iter().filter(|(key, _)| *key != x);
-        let others: Vec<_> = others.collect();
-        let value = row.parameters.get(x);
-        *known.entry(format!("{others:?}")).or_insert(value) != value
-    })
-}
-
 /// The race of copiers: corpora of equal files differ in how many these are, how large, and how
 /// deep they lie.
 const COPY: &str = "versus/copy";
@@ -105,7 +89,7 @@ fn of_corpora(rows: &[&Outcome]) -> Vec<Derived> {
         ("Copy time of one total by number of pieces", "files", "bytes", "file_bytes"),
         ("Copy time by depth of the tree", "tree_depth", "bytes", ""),
     ];
-    let derived = views.into_iter().filter_map(|(title, x, kept, dropped)| {
+    let derived = views.into_iter().map(|(title, x, kept, dropped)| {
         let own = copies.iter().filter(|row| row.parameters.contains_key(x));
         // A chain of directories has its own picture, and lies in no other.
         let own = own.filter(|row| x == "tree_depth" || !row.parameters.contains_key("tree_depth"));
@@ -115,7 +99,7 @@ fn of_corpora(rows: &[&Outcome]) -> Vec<Derived> {
         }
         let lines = varying(&results, &["contestant", kept, "cache_state"]);
         let chart = chart(title, COPY, x, &lines);
-        has_a_line(&results, x).then_some(Derived { chart, results })
+        Derived { chart, results }
     });
     derived.collect()
 }
@@ -139,7 +123,7 @@ fn of_equal_files(row: &Outcome) -> Option<Outcome> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::chart::sweep;
@@ -151,7 +135,9 @@ mod tests {
     }
 
     fn pictures(rows: &[Outcome], charts: &[Chart]) -> Vec<Derived> {
-        derived(charts, &rows.iter().collect::<Vec<_>>())
+        let mut found = derived(charts, &rows.iter().collect::<Vec<_>>());
+        found.retain(|one| sweep::of(&one.results, &one.chart).is_some());
+        found
     }
 
     #[test]
@@ -195,6 +181,7 @@ mod tests {
             copy("source-tree", 7, 49),
             deep(5),
             deep(10),
+            deep(20),
         ];
         let found = pictures(&rows, &[]);
         let xs: Vec<&str> = found.iter().map(|one| one.chart.x_parameter.as_str()).collect();
