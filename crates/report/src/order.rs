@@ -27,14 +27,8 @@ pub(crate) fn distinct<T: Eq + Hash + Clone>(items: impl Iterator<Item = T>) -> 
 }
 
 /// Items, each with its place.
-#[derive(Debug)]
+#[derive(Default)]
 pub(crate) struct Places<T>(HashMap<T, usize>);
-
-impl<T> Default for Places<T> {
-    fn default() -> Self {
-        Self(HashMap::new())
-    }
-}
 
 impl<T: Eq + Hash> Places<T> {
     /// The place of an item, which is the next one if it is new.
