@@ -7,7 +7,7 @@ use flatout_measure::comparison::trend::Trend;
 use flatout_measure::comparison::{Comparison, SCHEMA};
 use serde::Serialize;
 
-use crate::{export::json, html, markdown, page, style::Style, terminal};
+use crate::{Format, export::json, html, markdown, page, style::Style, terminal};
 
 /// What `flatout compare` leaves: one comparison for each new side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -40,34 +40,15 @@ impl Document {
     }
 }
 
-flatout_measure::words! {
-    /// A form in which a comparison can be written.
-    #[derive(Default)]
-    pub enum Form: name, ALL, text {
-        /// Text for a terminal.
-        #[default]
-        Table = "table",
-        /// Tables for a pull request.
-        Markdown = "markdown",
-        /// The document itself.
-        Json = "json",
-        /// A page for a browser, with the document inside.
-        Html = "html",
-    }
-}
+/// The forms in which comparisons can be written.
+pub const FORMATS: [Format; 4] = [Format::Table, Format::Markdown, Format::Json, Format::Html];
 
-/// The document in the given form; `style` matters for [`Form::Table`] only.
-pub fn render(document: &Document, form: Form, style: &Style) -> String {
-    match form {
-        Form::Table => terminal::text(&page::of_comparisons(document), style),
-        Form::Markdown => markdown::document(&page::of_comparisons(document)),
-        Form::Json => json::pretty(&value(document)),
-        Form::Html => html::page_of_comparisons(document, &value(document)),
+/// The document in one of [`FORMATS`], as itself in any other; `style` matters for [`Format::Table`] only.
+pub fn render(document: &Document, format: Format, style: &Style) -> String {
+    match format {
+        Format::Table => terminal::text(&page::of_comparisons(document), style),
+        Format::Markdown => markdown::document(&page::of_comparisons(document)),
+        Format::Html => html::page_of_comparisons(document),
+        _ => json::document(document),
     }
-}
-
-/// The document with its keys sorted.
-fn value(document: &Document) -> serde_json::Value {
-    serde_json::to_value(document)
-        .expect("string keys and derived serialization of finite numbers, which cannot fail")
 }

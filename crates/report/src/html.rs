@@ -30,8 +30,8 @@ const COMPARISON: &str = "comparison";
 pub const MOST_BYTES: usize = 1 << 20;
 
 /// The page of comparisons, with their document inside.
-pub(crate) fn page_of_comparisons(document: &Document, value: &serde_json::Value) -> String {
-    let json = json::embeddable(value);
+pub(crate) fn page_of_comparisons(document: &Document) -> String {
+    let json = json::embeddable(document);
     let what = format!("its document as JSON ({})", document.schema);
     let data = Data { id: COMPARISON, what, json: Some(&json) };
     let page = page::of_comparisons(document);

@@ -7,7 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use flatout_bench::option::{Wish, count_to};
 use flatout_report::Format;
-use flatout_report::comparison::Form;
+use flatout_report::comparison::FORMATS;
 
 use super::bench::Name;
 use super::shared::{Talk, meant, repeated, results};
@@ -89,7 +89,7 @@ pub struct Compare {
     /// Form of the results: table, markdown, json, html [default: what FILE ends in]
     #[arg(long = "format", value_name = "FORMAT", value_parser = form(),
         hide_possible_values = true, help_heading = "Output")]
-    pub wanted: Option<Form>,
+    pub wanted: Option<Format>,
     /// Write the results into FILE (replaced if it exists); - is standard output
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true,
         value_parser = results(), value_hint = ValueHint::FilePath, help_heading = "Output")]
@@ -102,15 +102,14 @@ pub struct Compare {
 }
 
 /// The names of the forms, which help and completions list.
-fn form() -> impl TypedValueParser<Value = Form> {
-    PossibleValuesParser::new(Form::ALL.map(Form::name)).try_map(|name| name.parse::<Form>())
+fn form() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(FORMATS.map(Format::name)).try_map(|name| name.parse::<Format>())
 }
 
 impl Compare {
     /// The form that was asked for, else the one that the file's name ends in, else a table.
-    pub fn format(&self) -> Form {
-        let meant = meant(self.output.as_deref()).and_then(of_comparisons);
-        self.wanted.or(meant).unwrap_or_default()
+    pub fn format(&self) -> Format {
+        self.wanted.or_else(|| meant(self.output.as_deref())).unwrap_or_default()
     }
 
     /// Whether there are runs to be made, not only records to be read.
@@ -124,7 +123,7 @@ impl Compare {
         let says_what_runs = !self.area.is_empty() || self.quick || !self.words.is_empty();
         let has_states = self.before_old.is_some() || self.before_new.is_some();
         let runs_are_made = says_what_runs || has_states || self.keep.is_some();
-        let foreign = meant(self.output.as_deref()).filter(|form| of_comparisons(*form).is_none());
+        let foreign = meant(self.output.as_deref()).filter(|form| !FORMATS.contains(form));
         if let (Some(form), None) = (foreign, self.wanted) {
             return Some(format!("no comparison is shown as {form}: .json, .html and .md are"));
         }
@@ -137,7 +136,7 @@ impl Compare {
                 count > 0 && (runs.is_some() || says_what_runs) =>
                     "with FILEs nothing is run: no --runs, --area, --quick, ARGS";
                 runs == Some(1) => "noise is learned from two runs at least";
-                !matches!(self.format(), Form::Table | Form::Json) =>
+                !matches!(self.format(), Format::Table | Format::Json) =>
                     "noise is shown as table or json";
             },
             (false, Some(_)) => first_wrong! {
@@ -158,11 +157,6 @@ impl Compare {
     pub fn inputs(&self) -> impl Iterator<Item = &PathBuf> {
         self.files.iter().chain(&self.more_old).chain(&self.more_new)
     }
-}
-
-/// A form of records as one of comparisons.
-fn of_comparisons(form: Format) -> Option<Form> {
-    form.name().parse().ok()
 }
 
 /// A share of one from percent, with or without the sign.

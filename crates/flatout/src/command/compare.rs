@@ -15,8 +15,8 @@ use flatout_measure::comparison::noise::{Learned, Noise};
 use flatout_measure::comparison::trend::{LevelChange, trend};
 use flatout_measure::comparison::{Comparison, Question, Runs, Verdict, are_one_run, compare};
 use flatout_measure::record::Record;
-use flatout_report::comparison::{Document, Form, render};
-use flatout_report::identity;
+use flatout_report::comparison::{Document, render};
+use flatout_report::{Format, identity};
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::compare::Compare as Arguments;
@@ -34,6 +34,9 @@ const NOTHING: i32 = 3;
 /// Too many rows are unclear, and none is worse.
 const UNCLEAR: i32 = 4;
 
+/// Why nothing is compared; `None`: the user wants to stop.
+type Failure = Option<String>;
+
 /// Compares, or learns.
 pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
     // What cannot be listed is complained of where it is read.
@@ -44,22 +47,20 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
         let (wanted, output) = (Some(arguments.format()), None);
         return refuse(&Arguments { wanted, output, ..arguments.clone() }, WRONG_USE, error);
     }
-    if arguments.noise {
-        return match noise::learn(arguments, cancel) {
-            Ok(Some(())) => output::exit(DONE),
-            Ok(None) => refuse(arguments, INTERRUPTED, "interrupted: nothing is learned".into()),
-            Err(error) => refuse(arguments, WRONG_USE, error),
-        };
-    }
     let found = match arguments.runs {
+        _ if arguments.noise => noise::learn(arguments, cancel).map(|()| None),
         _ if arguments.trend => of_time(arguments).map(Some),
-        Some(runs) => making::compared(arguments, runs, cancel),
+        Some(runs) => making::compared(arguments, runs, cancel).map(Some),
         None => comparisons(arguments).map(Some),
     };
     match found {
         Ok(Some(document)) => show(arguments, &document),
-        Ok(None) => refuse(arguments, INTERRUPTED, "interrupted: nothing is compared".into()),
-        Err(error) => refuse(arguments, WRONG_USE, error),
+        Ok(None) => output::exit(DONE),
+        Err(Some(error)) => refuse(arguments, WRONG_USE, error),
+        Err(None) => {
+            let done = if arguments.noise { "learned" } else { "compared" };
+            refuse(arguments, INTERRUPTED, format!("interrupted: nothing is {done}"))
+        }
     }
 }
 
@@ -71,9 +72,9 @@ fn of_states(comparisons: Vec<Comparison>) -> Document {
 }
 
 /// Each new side against the old one.
-fn comparisons(arguments: &Arguments) -> Result<Document, String> {
+fn comparisons(arguments: &Arguments) -> Result<Document, Failure> {
     let (old_path, new_paths) =
-        arguments.files.split_first().ok_or("no FILE is given, which the arguments rule out")?;
+        arguments.files.split_first().expect("the arguments rule out that no FILE is given");
     let old = read_all(&with_more(old_path, &arguments.more_old))?;
     let known = noise_file::load();
     let mut found = Vec::new();
@@ -88,13 +89,13 @@ fn comparisons(arguments: &Arguments) -> Result<Document, String> {
 /// The records as they are shown: a page does not tell where it comes from.
 fn shaped(records: Vec<Record>, arguments: &Arguments) -> Vec<Record> {
     match arguments.format() {
-        Form::Html => records.iter().map(identity::hidden).collect(),
-        Form::Table | Form::Markdown | Form::Json => records,
+        Format::Html => records.iter().map(identity::hidden).collect(),
+        _ => records,
     }
 }
 
 /// What all records say of the machine over time.
-fn of_time(arguments: &Arguments) -> Result<Document, String> {
+fn of_time(arguments: &Arguments) -> Result<Document, Failure> {
     let trend = trend(&shaped(read_all(&arguments.files)?, arguments));
     let is_worse = |change: &LevelChange| change.verdict == Verdict::Worse;
     let code = match trend.rows.iter().any(|row| row.change.as_ref().is_some_and(is_worse)) {
@@ -196,7 +197,7 @@ fn complain_of(record: &Record, path: &Path) {
 /// What a side is called; a page does not say where it lies.
 fn name(path: &Path, arguments: &Arguments) -> String {
     let name = match (arguments.format(), path.file_name()) {
-        (Form::Html, Some(name)) => name,
+        (Format::Html, Some(name)) => name,
         _ => path.as_os_str(),
     };
     history::name(Path::new(name))
@@ -214,7 +215,7 @@ fn code(comparison: &Comparison) -> i32 {
 /// Says what is wrong; in JSON also in the document.
 fn refuse(arguments: &Arguments, code: i32, error: String) -> ExitCode {
     output::complain(&error);
-    if arguments.format() != Form::Json {
+    if arguments.format() != Format::Json {
         return output::exit(code);
     }
     show(arguments, &Document::new(TOOL, Vec::new(), vec![error], code))

@@ -55,7 +55,7 @@ fn jobs(record: &Record, identity: Identity) -> (Vec<Job>, usize) {
 fn shown(record: &Record, jobs: Vec<Value>, left_out: usize) -> String {
     let reason =
         "only rows with a figure that read or that write a disk have a place in fio's shape";
-    json::pretty(&json!({
+    json::document(&json!({
         // Whoever looks for fio's version shall not take this for fio's own figures.
         "fio version": text::visible(&record.start.tool),
         "time": text::visible(&record.start.time),

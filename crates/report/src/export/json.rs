@@ -3,14 +3,14 @@
 //! Nothing is lost: what would be unsafe on a terminal or inside a `script` element is written
 //! as a `\u` escape, which every JSON parser reads as the character itself.
 
-use flatout_measure::record::{End, Outcome, Record, SCHEMA, Start};
+use flatout_measure::record::{End, Outcome, SCHEMA, Start};
 use serde::Serialize;
 
 use crate::text;
 
 /// The document, indented, with a line feed at its end.
-pub fn document(record: &Record) -> String {
-    pretty(record)
+pub fn document(document: &impl Serialize) -> String {
+    format!("{}\n", safe(serde_json::to_string_pretty(document)))
 }
 
 /// The beginning of a document whose rows are not kept: [`streamed_row`] for each of them, then
@@ -31,13 +31,8 @@ pub fn streamed_end(end: &End) -> String {
     format!("\n],\n\"end\":{}}}\n", safe(serde_json::to_string(end)))
 }
 
-/// A value, indented, with a line feed at its end.
-pub(crate) fn pretty(value: &impl Serialize) -> String {
-    format!("{}\n", safe(serde_json::to_string_pretty(value)))
-}
-
 /// A value on a line of its own, for a log.
-pub fn line(value: &serde_json::Value) -> String {
+pub fn line(value: &impl Serialize) -> String {
     format!("{}\n", safe(serde_json::to_string(value)))
 }
 

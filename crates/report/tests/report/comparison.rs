@@ -3,9 +3,9 @@
 use flatout_measure::comparison::noise::{Noise, learn};
 use flatout_measure::comparison::{Question, Runs, compare};
 use flatout_measure::record::{Better, Chart, Outcome, Record, Status};
-use flatout_report::comparison::{Document, Form, render};
+use flatout_report::comparison::{Document, FORMATS, render};
 use flatout_report::text::visible;
-use flatout_report::{Extent, Style};
+use flatout_report::{Extent, Format, Style};
 use serde_json::{Value, json};
 use snapbox::{Assert, Data};
 use unicode_width::UnicodeWidthStr;
@@ -105,7 +105,7 @@ fn example() -> Document {
 
 /// The page of one that has rows of every verdict.
 pub(crate) fn page() -> String {
-    render(&example(), Form::Html, &FULL)
+    render(&example(), Format::Html, &FULL)
 }
 
 #[test]
@@ -125,13 +125,13 @@ fn a_page_draws_the_sweeps_of_both_sides_in_one_picture() {
         side
     };
     let document = held(&[side(1e5)], &[side(1e4)], &Question::default());
-    let page = render(&document, Form::Html, &FULL);
+    let page = render(&document, Format::Html, &FULL);
     let picture = &page[page.find("<figure").expect("a picture")..];
     let picture = &picture[..picture.find("</figure>").expect("its end")];
     for word in ["Read rate by block size", "OLD", "NEW", "<svg"] {
         assert!(picture.contains(word), "{word}: {picture}");
     }
-    let table = render(&document, Form::Table, &FULL);
+    let table = render(&document, Format::Table, &FULL);
     assert!(!table.contains("Read rate"), "a terminal has no room for so many lines: {table}");
 }
 
@@ -139,7 +139,7 @@ fn a_page_draws_the_sweeps_of_both_sides_in_one_picture() {
 fn several_comparisons_on_a_page_give_no_name_twice() {
     let mut document = example();
     document.comparisons.extend(example().comparisons);
-    let page = render(&document, Form::Html, &FULL);
+    let page = render(&document, Format::Html, &FULL);
     let mut names: Vec<&str> =
         page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     let count = names.len();
@@ -153,7 +153,7 @@ fn several_comparisons_on_a_page_give_no_name_twice() {
 fn a_summary_fits_a_screen_of_80_and_120_columns() {
     for width_columns in [80, 120] {
         let style = Style { width_columns, extent: Extent::Summary, ..FULL };
-        let shown = render(&example(), Form::Table, &style);
+        let shown = render(&example(), Format::Table, &style);
         assert!(shown.lines().count() <= 30, "{shown}");
         same(shown, &format!("summary-compare-{width_columns}.txt"));
     }
@@ -163,13 +163,13 @@ fn a_summary_fits_a_screen_of_80_and_120_columns() {
 fn a_comparison_in_every_form_is_as_reviewed() {
     let document = example();
     let style = |width_columns, color, unicode| Style { width_columns, color, unicode, ..FULL };
-    same(render(&document, Form::Table, &FULL), "compare-80.txt");
-    same(render(&document, Form::Table, &style(120, true, true)), "compare-120-color.txt");
-    same(render(&document, Form::Table, &style(50, false, false)), "compare-50-ascii.txt");
-    same(render(&document, Form::Markdown, &FULL), "compare.md");
-    same(render(&document, Form::Json, &FULL), "compare.json");
+    same(render(&document, Format::Table, &FULL), "compare-80.txt");
+    same(render(&document, Format::Table, &style(120, true, true)), "compare-120-color.txt");
+    same(render(&document, Format::Table, &style(50, false, false)), "compare-50-ascii.txt");
+    same(render(&document, Format::Markdown, &FULL), "compare.md");
+    same(render(&document, Format::Json, &FULL), "compare.json");
     // What the style of all pages is, their own golden files hold.
-    let page = render(&document, Form::Html, &FULL);
+    let page = render(&document, Format::Html, &FULL);
     let (head, rest) = page.split_once("<style>").unwrap();
     let (_, body) = rest.split_once("</style>").unwrap();
     same(format!("{head}<style></style>{body}"), "compare.html");
@@ -181,11 +181,11 @@ fn two_machines_and_learned_noise_are_said() {
     let noise = Some(Noise::of(&learn(&old).unwrap()));
     let noise = Question { threshold_ratio: None, noise };
     let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text = words(render(&held(&old[..1], &old[1..2], &noise), Form::Table, &FULL));
+    let text = words(render(&held(&old[..1], &old[1..2], &noise), Format::Table, &FULL));
     assert!(text.contains("known from 3 that compare --noise"), "{text}");
     let mut other = run(2, 1.0);
     other.start.environment["cpu_model"] = json!("Another");
-    for form in [Form::Table, Form::Markdown, Form::Html] {
+    for form in [Format::Table, Format::Markdown, Format::Html] {
         let document = held(
             &old[..1],
             &[other.clone()],
@@ -201,13 +201,13 @@ fn two_machines_and_learned_noise_are_said() {
 #[test]
 fn an_error_and_nothing_are_shown_too() {
     let failed = Document::new("flatout", Vec::new(), vec!["cannot read <x>".to_owned()], 2);
-    for form in Form::ALL {
+    for form in FORMATS {
         let text = render(&failed, form, &FULL);
         assert!(text.contains("cannot read"), "{text}");
-        assert!(form == Form::Json || form == Form::Table || !text.contains("<x>"), "{text}");
+        assert!(form == Format::Json || form == Format::Table || !text.contains("<x>"), "{text}");
     }
     let empty = held(&[record("empty")], &[record("empty")], &Question::default());
-    assert!(render(&empty, Form::Table, &FULL).contains("nothing matches"));
+    assert!(render(&empty, Format::Table, &FULL).contains("nothing matches"));
 }
 
 #[test]
@@ -227,12 +227,12 @@ fn hostile_text_is_shown_safely_in_every_form_at_any_width() {
     let mut document = held(&[hostile()], &[other], &Question::default());
     document.comparisons[0].old.name = evil.to_owned();
     document.errors.push(evil.to_owned());
-    for form in Form::ALL {
+    for form in FORMATS {
         let text = render(&document, form, &FULL);
         let acts = |c: &char| *c != '\n' && visible(&c.to_string()) != c.to_string();
         assert_eq!(text.chars().filter(acts).collect::<String>(), "", "{form}");
     }
-    let html = render(&document, Form::Html, &FULL);
+    let html = render(&document, Format::Html, &FULL);
     assert_eq!(html.matches("<script").count(), 1, "only the data");
     assert_eq!(html.matches("</script").count(), 1);
     assert!(!html.contains("<img"));
@@ -243,7 +243,7 @@ fn hostile_text_is_shown_safely_in_every_form_at_any_width() {
     for width_columns in [40, 41, 60, 80, 120, 300] {
         for unicode in [true, false] {
             let style = Style { width_columns, unicode, ..FULL };
-            let text = render(&document, Form::Table, &style);
+            let text = render(&document, Format::Table, &style);
             assert!(unicode || text.is_ascii());
             for line in text.lines() {
                 assert!(line.width() <= width_columns, "{width_columns}: {line:?}");
@@ -262,14 +262,14 @@ fn rows_with_long_names_leave_room_for_each_other_and_none_is_cut() {
     let slower_rows = slower.results.len();
     let document = held(&[record("whole")], &[slower], &Question::default());
     let style = Style { extent: Extent::Summary, ..FULL };
-    let shown = render(&document, Form::Table, &style);
+    let shown = render(&document, Format::Table, &style);
     assert!(shown.lines().count() <= 30 && !shown.contains('…'), "{shown}");
     assert!(shown.contains("uring, 4 KiB"), "{shown}");
     // Rows without a line are counted once, those that the screen cuts among them.
     let listed = shown.lines().filter(|line| line.ends_with("  unclear")).count();
     let left = format!("not shown: {} unclear; --verbose has all", slower_rows - listed);
     assert!(shown.contains(&left) && shown.matches("--verbose").count() == 1, "{left}\n{shown}");
-    for form in [Form::Table, Form::Html] {
+    for form in [Format::Table, Format::Html] {
         let whole = render(&document, form, &FULL);
         assert!(whole.contains("Gbit/s") && whole.contains("kIOPS"), "networks and disks");
     }

@@ -14,13 +14,13 @@ use std::process::{Command, ExitStatus, Stdio};
 use flatout_io::cause_text;
 use flatout_io::escape;
 use flatout_measure::record::Record;
-use flatout_report::comparison::{Document, Form};
-use flatout_report::document;
+use flatout_report::comparison::Document;
+use flatout_report::{Format, document};
 use flatout_sys::cancel::{self, CancelToken, Ready};
 use flatout_sys::process;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 
-use super::noise_file;
+use super::{Failure, noise_file};
 use crate::arguments::compare::Compare as Arguments;
 use crate::output::{self, cannot};
 
@@ -51,12 +51,12 @@ impl<'a> Recipe<'a> {
         Ok(Self { program, words: words(arguments), before: None })
     }
 
-    /// Makes a run; `None` when interrupted.
-    pub fn run(&self, cancel: CancelToken) -> Result<Option<Made>, String> {
+    /// Makes a run.
+    pub fn run(&self, cancel: CancelToken) -> Result<Made, Failure> {
         let program = &self.program;
         // What came before there was a run to hear it.
         if cancel.is_cancelled() {
-            return Ok(None);
+            return Err(None);
         }
         if let Some(command) = self.before {
             let mut shell = Command::new("sh");
@@ -65,31 +65,31 @@ impl<'a> Recipe<'a> {
             // What it starts is to end with it.
             shell.process_group(0);
             let ended = ended(&mut shell, cancel).map_err(cannot("start sh"))?;
-            let Some((status, said)) = ended else { return Ok(None) };
+            let Some((status, said)) = ended else { return Err(None) };
             if !status.success() {
                 let said = String::from_utf8_lossy(&said);
                 let last = said.lines().last().map(|last| format!(": {}", escape(last)));
-                return Err(format!("{command:?}: {status}{}", last.unwrap_or_default()));
+                return Err(Some(format!("{command:?}: {status}{}", last.unwrap_or_default())));
             }
         }
         let mut run = Command::new(program);
         run.args(&self.words).args(["--format", "json"]).stdout(Stdio::piped());
         let ended = ended(&mut run, cancel).map_err(cannot(format_args!("start {program:?}")))?;
-        let Some((status, document)) = ended else { return Ok(None) };
+        let Some((status, document)) = ended else { return Err(None) };
         if STOPS.iter().any(|stop| Some(stop.as_raw()) == status.signal()) {
-            return Ok(None);
+            return Err(None);
         }
         if document.is_empty() {
-            return Err(format!("{program:?} printed no record: {status}"));
+            return Err(Some(format!("{program:?} printed no record: {status}")));
         }
         let record = document::parse(&document, program)
             .map_err(|error| format!("{program:?} printed no record ({status}): {error}"))?;
         if record.results.iter().all(|row| row.median.is_none()) {
             let why = record.end.errors.first().map_or("it does not say why", String::as_str);
-            return Err(format!("the run of {program:?} has no figure: {why}"));
+            return Err(Some(format!("the run of {program:?} has no figure: {why}")));
         }
         super::complain_of(&record, program);
-        Ok(Some(Made { record, document }))
+        Ok(Made { record, document })
     }
 }
 
@@ -144,12 +144,12 @@ fn words(arguments: &Arguments) -> Vec<OsString> {
     std::iter::once("bench").chain(areas).chain(quick).map(OsString::from).collect()
 }
 
-/// Makes so many runs of each side and shows them compared; `None` when interrupted.
+/// Makes so many runs of each side and shows them compared.
 pub(super) fn compared(
     arguments: &Arguments,
     runs: u32,
     cancel: CancelToken,
-) -> Result<Option<Document>, String> {
+) -> Result<Document, Failure> {
     let befores = [arguments.before_old.as_deref(), arguments.before_new.as_deref()];
     let recipe = |index: usize| -> Result<Recipe<'_>, String> {
         let own = Recipe { before: befores[index], ..Recipe::own(arguments)? };
@@ -166,7 +166,7 @@ pub(super) fn compared(
         // Whoever went second goes first: where a machine only gets slower, neither is favoured.
         for index in if run % 2 == 1 { [0, 1] } else { [1, 0] } {
             output::notice(&format!("run {run} of {runs}, {}", ["OLD", "NEW"][index]));
-            let Some(made) = recipes[index].run(cancel)? else { return Ok(None) };
+            let made = recipes[index].run(cancel)?;
             if let Some(folder) = &folders[index] {
                 output::replace(&free_name(folder), &made.document)?;
             }
@@ -175,7 +175,7 @@ pub(super) fn compared(
     }
     let names = [0, 1].map(|index| name(&recipes[index], arguments.format()));
     let held = super::held(arguments, &noise_file::load(), names, sides);
-    Ok(Some(super::of_states(vec![held])))
+    Ok(super::of_states(vec![held]))
 }
 
 /// A program in the current directory is meant before one in PATH.
@@ -193,9 +193,9 @@ fn free_name(folder: &Path) -> PathBuf {
 }
 
 /// What a side is called; a page does not say where it lies, nor what was done to the machine.
-fn name(recipe: &Recipe<'_>, form: Form) -> String {
+fn name(recipe: &Recipe<'_>, form: Format) -> String {
     match (form, recipe.program.file_name(), recipe.before) {
-        (Form::Html, name, before) => {
+        (Format::Html, name, before) => {
             let program = name.map(escape).unwrap_or_default();
             if before.is_some() { format!("{program} in its state") } else { program }
         }

@@ -8,28 +8,26 @@ use flatout_measure::comparison::DEFAULT_THRESHOLD_RATIO;
 use flatout_measure::comparison::noise::{Learned, Noise, learn as learn_from};
 use flatout_measure::record::Record;
 use flatout_measure::statistics::extremes;
-use flatout_report::comparison::Form;
-use flatout_report::{quantity, text};
+use flatout_report::{Format, quantity, text};
 use flatout_sys::cancel::CancelToken;
 
 use super::making::Recipe;
-use super::{noise_file, read_all};
+use super::{Failure, noise_file, read_all};
 use crate::arguments::compare::Compare as Arguments;
 use crate::output;
 
 /// Runs from which noise is learned unless another number is given.
 const USUAL_RUNS: u32 = 3;
 
-/// Learns, saves and shows; `None` when interrupted.
+/// Learns, saves and shows.
 ///
 /// Errors: nothing was learned or saved; the text says why.
-pub fn learn(arguments: &Arguments, cancel: CancelToken) -> Result<Option<()>, String> {
+pub fn learn(arguments: &Arguments, cancel: CancelToken) -> Result<(), Failure> {
     noise_file::FILE.check()?;
     let records = match arguments.files.is_empty() {
         true => made(arguments, cancel)?,
-        false => Some(read_all(&arguments.files)?),
+        false => read_all(&arguments.files)?,
     };
-    let Some(records) = records else { return Ok(None) };
     let learned = learn_from(&records).map_err(|error| error.to_string())?;
     if learned.runs == 2 {
         output::notice("two runs know little of the noise: three or more are better");
@@ -43,29 +41,25 @@ pub fn learn(arguments: &Arguments, cancel: CancelToken) -> Result<Option<()>, S
     }
     let path = noise_file::save(&learned)?;
     let shown = match arguments.format() {
-        Form::Json => {
-            let value = serde_json::to_value(&learned).map_err(|error| error.to_string())?;
-            flatout_report::json::line(&value)
-        }
-        Form::Table | Form::Markdown | Form::Html => table(&learned),
+        Format::Json => flatout_report::json::line(&learned),
+        _ => table(&learned),
     };
     output::put(arguments.output.as_deref(), shown.as_bytes())?;
     let rows = quantity::counted(learned.rows.len(), "row");
     output::notice(&format!("the noise of {rows} is saved in {path:?}; compare uses it"));
-    Ok(Some(()))
+    Ok(())
 }
 
-/// Runs made now; `None` when interrupted.
-fn made(arguments: &Arguments, cancel: CancelToken) -> Result<Option<Vec<Record>>, String> {
+/// Runs made now.
+fn made(arguments: &Arguments, cancel: CancelToken) -> Result<Vec<Record>, Failure> {
     let recipe = Recipe::own(arguments)?;
     let count = arguments.runs.unwrap_or(USUAL_RUNS);
     let mut records = Vec::new();
     for run in 1..=count {
         output::notice(&format!("run {run} of {count}"));
-        let Some(made) = recipe.run(cancel)? else { return Ok(None) };
-        records.push(made.record);
+        records.push(recipe.run(cancel)?.record);
     }
-    Ok(Some(records))
+    Ok(records)
 }
 
 /// By how much runs differ, by test, and how many it takes to see a change.
