@@ -17,7 +17,7 @@ mod writer;
 
 use flatout_measure::record::Record;
 
-use self::weight::{Detail, Embedded};
+use self::weight::Embedded;
 use self::writer::{Data, Writer};
 use crate::comparison::Document;
 use crate::export::{json, told};
@@ -43,17 +43,17 @@ pub(crate) fn page_of_comparisons(document: &Document) -> String {
 pub(crate) fn page(record: &Record, earlier: &[Record], identity: Identity) -> String {
     let record = &*told(record, identity);
     let page = page::of_record(record, earlier);
-    let embedded = Embedded::of(record, json::embeddable(record));
     let what = format!("its record as JSON ({}, {} results)", record.schema, record.results.len());
-    let fitting = |detail: &Detail, embedded: &Embedded| {
-        let data = Data { id: RECORD, what: what.clone(), json: embedded.json.as_deref() };
-        let left_out: Vec<&'static str> = embedded.left_out.into_iter().collect();
-        let page = Writer::new(*detail, &left_out).page(&page, identity, &data);
-        (page.len() <= MOST_BYTES).then_some(page)
+    let fitting = |(json, left_out): &Embedded| {
+        let left_out: Vec<&'static str> = left_out.iter().copied().collect();
+        weight::STEPS.into_iter().find_map(|detail| {
+            let data = Data { id: RECORD, what: what.clone(), json: json.as_deref() };
+            let page = Writer::new(detail, &left_out).page(&page, identity, &data);
+            (page.len() <= MOST_BYTES).then_some(page)
+        })
     };
-    let fitted =
-        |embedded: &Embedded| weight::STEPS.iter().find_map(|detail| fitting(detail, embedded));
-    fitted(&embedded).or_else(|| fitted(&Embedded::nothing())).unwrap_or_else(|| {
+    let fitted = fitting(&weight::embedded(record)).or_else(|| fitting(&weight::NO_RECORD));
+    fitted.unwrap_or_else(|| {
         let data = Data { id: RECORD, what: what.clone(), json: None };
         let writer = Writer::new(weight::LEAST, &[weight::EVERYTHING]);
         writer.page(&weight::bare(record), Identity::Shown, &data)

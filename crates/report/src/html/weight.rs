@@ -72,36 +72,25 @@ pub(super) const LEAST: Detail = Detail {
     has_both_axes: false,
 };
 
-/// The record inside the page.
-#[derive(Debug)]
-pub(super) struct Embedded {
-    pub json: Option<String>,
-    /// What is missing of it.
-    pub left_out: Option<&'static str>,
-}
+/// The record inside a page, and what is missing of it.
+pub(super) type Embedded = (Option<String>, Option<&'static str>);
+
+/// Of a page without a record.
+pub(super) const NO_RECORD: Embedded = (None, Some(RECORD));
 
 /// What a page with few rows takes besides its record.
 const PAGE_BYTES: usize = 128 << 10;
 
-impl Embedded {
-    /// The record whole where it fits; else without its curves, on which no comparison rests; else
-    /// nothing. `json` is the whole one.
-    pub fn of(record: &Record, json: String) -> Self {
-        let fits = |json: &String| json.len() <= MOST_BYTES - PAGE_BYTES;
-        if fits(&json) {
-            return Self { json: Some(json), left_out: None };
-        }
-        let mut record = record.clone();
-        record.results.iter_mut().for_each(|outcome| outcome.series.clear());
-        let json = Some(json::embeddable(&record)).filter(fits);
-        let left_out = Some(if json.is_some() { RECORD_CURVES } else { RECORD });
-        Self { json, left_out }
+/// The record whole where it fits; else without its curves, on which no comparison rests; else nothing.
+pub(super) fn embedded(record: &Record) -> Embedded {
+    let fits = |json: &String| json.len() <= MOST_BYTES - PAGE_BYTES;
+    if let Some(json) = Some(json::embeddable(record)).filter(fits) {
+        return (Some(json), None);
     }
-
-    /// A page without a record.
-    pub fn nothing() -> Self {
-        Self { json: None, left_out: Some(RECORD) }
-    }
+    let mut record = record.clone();
+    record.results.iter_mut().for_each(|outcome| outcome.series.clear());
+    let json = Some(json::embeddable(&record)).filter(fits);
+    json.map_or(NO_RECORD, |json| (Some(json), Some(RECORD_CURVES)))
 }
 
 /// Characters of a text on the page of a record that fits into none.
