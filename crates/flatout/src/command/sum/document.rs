@@ -7,7 +7,7 @@ use flatout_io::escape;
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::warning::{self, Warning};
 use flatout_report::json;
-use flatout_tree::sum::{Failure, Found};
+use flatout_tree::sum::{Failure, Found, Summed};
 use serde_json::Value;
 
 use super::account::Account;
@@ -22,17 +22,6 @@ pub struct Document {
     errors: Errors,
     /// The algorithm that is asked for; a check finds out for each file.
     algorithm: Option<Algorithm>,
-}
-
-/// What is known of a file.
-#[derive(Debug, Clone, Copy)]
-pub enum Verdict<'a> {
-    /// Its digest, which is the one listed where one is.
-    Found(&'a Found),
-    /// Another digest than the one listed.
-    Differs(&'a Found),
-    /// Nothing.
-    Failed(&'a Failure),
 }
 
 impl Document {
@@ -57,22 +46,19 @@ impl Document {
     }
 
     /// The row of a file.
-    pub fn row(&mut self, shown: &OsStr, verdict: Verdict<'_>) -> String {
+    pub fn row(&mut self, Summed { shown, result }: &Summed) -> String {
         let mut outcome =
             Outcome { id: "sum/file".to_owned(), unit: "bytes/s".to_owned(), ..Outcome::default() };
         let mut algorithm = self.algorithm;
-        match verdict {
-            Verdict::Found(found) | Verdict::Differs(found) => {
-                algorithm = Some(found.digest.algorithm());
-                outcome.audit = members([
-                    ("digest", found.digest.to_string().into()),
-                    ("bytes", found.length_bytes.into()),
-                    ("elapsed_ns", found.elapsed_ns.into()),
-                ]);
-            }
-            Verdict::Failed(_) => {}
+        if let Ok(found) = result {
+            algorithm = Some(found.digest.algorithm());
+            outcome.audit = members([
+                ("digest", found.digest.to_string().into()),
+                ("bytes", found.length_bytes.into()),
+                ("elapsed_ns", found.elapsed_ns.into()),
+            ]);
         }
-        outcome.warnings = warning_of(shown, verdict).into_iter().collect();
+        outcome.warnings = warning_of(shown, result).into_iter().collect();
         if !outcome.warnings.is_empty() {
             outcome.status = Status::Failed;
         }
@@ -112,14 +98,14 @@ impl Document {
     }
 }
 
-fn warning_of(shown: &OsStr, verdict: Verdict<'_>) -> Option<Warning> {
-    match verdict {
-        Verdict::Found(_) => None,
-        Verdict::Differs(_) => {
+fn warning_of(shown: &OsStr, result: &Result<Found, Failure>) -> Option<Warning> {
+    match result {
+        Ok(found) if found.matches => None,
+        Ok(_) => {
             let text = format!("{shown:?} has another digest than the one listed");
             Some(Warning::new(warning::MISMATCH, text))
         }
-        Verdict::Failed(failure) => {
+        Err(failure) => {
             let code = match failure {
                 failure if failure.is_missing() => warning::MISSING,
                 Failure::Changed { .. } => warning::CHANGED,

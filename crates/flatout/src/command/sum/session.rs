@@ -12,7 +12,7 @@ use flatout_tree::manifest::{self, Manifest};
 use flatout_tree::sum::{Failure, Found, Summed};
 
 use super::account::Account;
-use super::document::{Document, Verdict};
+use super::document::Document;
 use crate::arguments::sum::{Sum, SumFormat};
 use crate::conclusion::{DONE, FAILED, INTERRUPTED};
 use crate::output;
@@ -151,11 +151,11 @@ impl<'a> Session<'a> {
 
     /// Takes in the digest of a file.
     pub fn digested(&mut self, summed: Summed) -> ControlFlow<()> {
-        match summed.result {
+        match &summed.result {
             Ok(found) => {
-                self.count(&found);
+                self.count(found);
                 if self.document.is_some() {
-                    return self.row(&summed.shown, Verdict::Found(&found));
+                    return self.row(&summed);
                 }
                 let mut line = std::mem::take(&mut self.line);
                 line.clear();
@@ -165,7 +165,7 @@ impl<'a> Session<'a> {
                 flow
             }
             Err(Failure::Interrupted) => ControlFlow::Break(()),
-            Err(failure) => self.failed(&summed.shown, &failure),
+            Err(failure) => self.failed(&summed, failure),
         }
     }
 
@@ -176,14 +176,13 @@ impl<'a> Session<'a> {
                 self.count(found);
                 if found.matches {
                     self.account.matched += 1;
-                    self.row(&summed.shown, Verdict::Found(found))?;
-                    return ControlFlow::Continue(Judged::Matches(found));
+                } else {
+                    self.account.mismatched += 1;
+                    self.account.failed += 1;
+                    self.differ();
                 }
-                self.account.mismatched += 1;
-                self.account.failed += 1;
-                self.differ();
-                self.row(&summed.shown, Verdict::Differs(found))?;
-                Judged::Differs
+                self.row(summed)?;
+                if found.matches { Judged::Matches(found) } else { Judged::Differs }
             }
             Err(Failure::Interrupted) => return ControlFlow::Break(()),
             Err(failure) if failure.is_missing() && self.arguments.ignore_missing => {
@@ -191,7 +190,7 @@ impl<'a> Session<'a> {
                 Judged::LeftOut
             }
             Err(failure) => {
-                self.failed(&summed.shown, failure)?;
+                self.failed(summed, failure)?;
                 Judged::Failed
             }
         })
@@ -204,7 +203,7 @@ impl<'a> Session<'a> {
     }
 
     /// Takes in a file without a digest.
-    pub fn failed(&mut self, shown: &OsStr, failure: &Failure) -> ControlFlow<()> {
+    fn failed(&mut self, summed: &Summed, failure: &Failure) -> ControlFlow<()> {
         self.account.failed += 1;
         self.account.missing += u64::from(failure.is_missing());
         let is_directory = matches!(failure, Failure::System { source, .. }
@@ -215,15 +214,15 @@ impl<'a> Session<'a> {
             false => "",
         };
         self.fail(FAILED, format!("{failure}{hint}"));
-        self.row(shown, Verdict::Failed(failure))
+        self.row(summed)
     }
 
     /// Writes the row of a file where rows are written.
-    pub fn row(&mut self, shown: &OsStr, verdict: Verdict<'_>) -> ControlFlow<()> {
+    fn row(&mut self, summed: &Summed) -> ControlFlow<()> {
         match &mut self.document {
             None => ControlFlow::Continue(()),
             Some(document) => {
-                let row = document.row(shown, verdict);
+                let row = document.row(summed);
                 self.write(row.as_bytes())
             }
         }
