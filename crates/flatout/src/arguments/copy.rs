@@ -36,7 +36,7 @@ use words::{ENGINES, WHEN, block_size, memory_size, rate};
 use super::cp::as_cp::AsCp;
 use super::shared::{meant, path};
 
-pub use words::{CopyFormat, first, method_name};
+pub use words::{CopyFormat, method_name};
 
 const USAGE: &str = "\
 flatout copy [OPTIONS] SOURCE... TARGET
@@ -256,7 +256,7 @@ impl Copy {
             (self.selection.files().iter().any(is_read), "a selection from standard input"),
             (rules.is_some_and(|rules| rules.asks), "-i"),
         ];
-        let option = first(&asked)?;
+        let option = words::first(&asked)?;
         Some(format!(
             "several processes cannot do {option} together; with --single each does it all"
         ))

@@ -9,8 +9,8 @@ use flatout_io::digest::Algorithm;
 use flatout_report::Format;
 use flatout_tree::manifest::{LineEnd, Manifest};
 
-use super::copy::first;
 use super::shared::{file, meant, path, repeated};
+use super::wrong::first_wrong;
 
 const AFTER: &str = include_str!("help/sum.txt").trim_ascii_end();
 
@@ -112,25 +112,19 @@ impl Sum {
 
     /// Says which options make no sense together.
     pub fn contradiction(&self) -> Option<String> {
-        let only_in_a_check = [
-            (self.quiet, "--quiet"),
-            (self.status, "--status"),
-            (self.warn, "--warn"),
-            (self.ignore_missing, "--ignore-missing"),
-            (self.strict, "--strict"),
-        ];
-        let never_in_a_check = [(self.tag, "--tag"), (self.recursive, "--recursive")];
-        let only_in_a_manifest = [(self.tag, "--tag"), (self.zero && !self.check, "--zero")];
-        if self.check {
-            if let Some(name) = first(&never_in_a_check) {
-                return Some(format!("{name} means nothing with --check"));
-            }
-        } else if let Some(name) = first(&only_in_a_check) {
-            return Some(format!("{name} means something only with --check"));
-        }
-        match (self.format(), first(&only_in_a_manifest)) {
-            (SumFormat::Json, Some(name)) => Some(format!("{name} means nothing in JSON")),
-            _ => repeated(&self.files),
-        }
+        let is_json = self.format() == SumFormat::Json;
+        let wrong = first_wrong! {
+            self.check && self.tag => "--tag means nothing with --check";
+            self.check && self.recursive => "--recursive means nothing with --check";
+            !self.check && self.quiet => "--quiet means something only with --check";
+            !self.check && self.status => "--status means something only with --check";
+            !self.check && self.warn => "--warn means something only with --check";
+            !self.check && self.ignore_missing =>
+                "--ignore-missing means something only with --check";
+            !self.check && self.strict => "--strict means something only with --check";
+            is_json && self.tag => "--tag means nothing in JSON";
+            is_json && self.zero && !self.check => "--zero means nothing in JSON";
+        };
+        wrong.or_else(|| repeated(&self.files))
     }
 }
