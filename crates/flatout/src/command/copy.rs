@@ -66,8 +66,8 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
 
 /// Copies, and tells the user.
 fn lead(arguments: &Arguments, cancel: CancelToken, processes: Box<dyn Processes>) -> ExitCode {
-    let (Own { selection, output, log, manifest }, references) = match prepare(arguments) {
-        Ok(prepared) => prepared,
+    let Own { selection, references, output, log, manifest } = match own(arguments) {
+        Ok(own) => own,
         Err(refused) => {
             let wants_json = arguments.figures() == Some(CopyFormat::Json);
             return output::cannot_begin(refused, wants_json);
@@ -98,10 +98,13 @@ fn lead(arguments: &Arguments, cancel: CancelToken, processes: Box<dyn Processes
         ..arguments.options(cancel)
     };
     let goes_into_itself = account::goes_into_itself(arguments, &plan);
-    let job = Job { options, selection, plan, references };
     let is_alone = processes.size() == 1;
-    let Copied { ended, refused_ways, has_one_pair, stays_in_memory } =
-        copy(arguments, job, &witness, processes);
+    let (ended, copy) =
+        copy(arguments, (options, plan), (selection, references), &witness, processes);
+    let (refused_ways, has_one_pair) =
+        (copy.methods().refused_lines(), copy.methods().pairs() <= 1);
+    let has_storage = !copy.methods().fills_memory_only() && !arguments.mirror.dry_run;
+    copy.finish();
     terminal.iter().for_each(|terminal| terminal.bar.finish_and_clear());
     let mut account = Account::new(&ended, witness.objections(), monotonic_ns() - begun_ns);
     account.deletes = options.deletion.is_some();
@@ -112,7 +115,6 @@ fn lead(arguments: &Arguments, cancel: CancelToken, processes: Box<dyn Processes
         && !account.is_plan
         && account.elapsed_ns >= limit::LEAST_NS;
     let limits = limits.filter(|_| is_measured);
-    let has_storage = !stays_in_memory && !account.is_plan;
     if (is_told || limits.is_some()) && has_storage && is_alone {
         account.look_what_is_unwritten();
     }
@@ -144,18 +146,11 @@ fn fetched_bytes() -> u64 {
     usage::process_io().map_or(0, |totals| totals.device_read_bytes)
 }
 
-/// What is to be copied.
-struct Job {
-    options: CopyOptions,
-    selection: Selection,
-    plan: Plan,
-    /// Snapshots that have files already.
-    references: Option<References>,
-}
-
 /// Files of our own, and what was read.
 struct Own {
     selection: Selection,
+    /// Snapshots that have files already.
+    references: Option<References>,
     /// For the figures.
     output: Option<Place>,
     log: Option<Log>,
@@ -164,15 +159,11 @@ struct Own {
 
 /// Looks before anything is copied whether it can be, and at the places for results; begins the
 /// log.
-fn prepare(arguments: &Arguments) -> Result<(Own, Option<References>), Refused> {
+fn own(arguments: &Arguments) -> Result<Own, Refused> {
     if let Some(error) = disguise::obstacle() {
         return Err(error.into());
     }
     let references = snapshot::open(arguments)?;
-    own(arguments).map(|own| (own, references))
-}
-
-fn own(arguments: &Arguments) -> Result<Own, Refused> {
     let found = |path: &Path| match path.as_os_str() == "-" {
         true => Ok(Place::standard_output()),
         false => Place::find(path),
@@ -182,7 +173,7 @@ fn own(arguments: &Arguments) -> Result<Own, Refused> {
     let selection = arguments.selection.selected()?;
     let deletes = arguments.mirror.deletion().is_some();
     if places.iter().all(Option::is_none) && !deletes {
-        return Ok(Own { selection, output: None, log: None, manifest: None });
+        return Ok(Own { selection, references, output: None, log: None, manifest: None });
     }
     let (sources, destination) = arguments.operands();
     // What cannot be planned is said later.
@@ -215,7 +206,7 @@ fn own(arguments: &Arguments) -> Result<Own, Refused> {
     let durability = if arguments.sync { Durability::Durable } else { Durability::Cached };
     let begin = |place: Place| begin(place, &kept, durability);
     let [log, manifest] = [log.map(begin).transpose()?, manifest.map(begin).transpose()?];
-    Ok(Own { selection, output, log, manifest })
+    Ok(Own { selection, references, output, log, manifest })
 }
 
 fn begin(place: Place, kept: &Kept<'_>, durability: Durability) -> Result<Log, String> {
@@ -250,25 +241,14 @@ fn plan(arguments: &Arguments, witness: &Witness<'_>) -> Plan {
     }
 }
 
-/// What came of all rounds.
-struct Copied {
-    ended: Ended,
-    /// Ways that were tried and refused, a line each.
-    refused_ways: Vec<(Method, String)>,
-    /// All files went from one filesystem to one.
-    has_one_pair: bool,
-    /// All of it lies in memory.
-    stays_in_memory: bool,
-}
-
 /// Has the operands copied by threads of ours.
-fn copy(
+fn copy<'w>(
     arguments: &Arguments,
-    job: Job,
-    witness: &Witness<'_>,
+    (options, plan): (CopyOptions, Plan),
+    (selection, references): (Selection, Option<References>),
+    witness: &'w Witness<'_>,
     mut processes: Box<dyn Processes>,
-) -> Copied {
-    let Job { options, selection, plan, references } = job;
+) -> (Ended, Copy<'w>) {
     let mut ended = Ended::default();
     let evidence = resume::evidence(arguments, &options, &plan, processes.hosts());
     let repeats = arguments.rules().is_some() || plan.repeats_names();
@@ -304,12 +284,8 @@ fn copy(
     if arguments.verbose && arguments.verify && copy.methods().fills_memory() {
         witness.remark("a filesystem of the target lives in memory: no device was read back");
     }
-    let (refused_ways, has_one_pair) =
-        (copy.methods().refused_lines(), copy.methods().pairs() <= 1);
-    let stays_in_memory = copy.methods().fills_memory_only();
-    copy.finish();
     ended.interrupted |= options.cancel.is_cancelled();
-    Copied { ended, refused_ways, has_one_pair, stays_in_memory }
+    (ended, copy)
 }
 
 fn run_round(
