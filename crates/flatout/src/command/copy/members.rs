@@ -244,9 +244,6 @@ impl Processes for Members {
 
 impl Drop for Members {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.group.world.abort(conclusion::FAILED);
-        }
         if self.is_first() {
             self.group.world.tell_all(&mut message(&[&OVER]));
         }
