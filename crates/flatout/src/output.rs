@@ -238,13 +238,10 @@ pub fn refuse(refusal: &Refusal) -> ExitCode {
         let _ = io::stderr().lock().write_all(help.as_bytes());
         return exit(conclusion::FAILED);
     }
-    complain_of_use(&line, &refusal.argv);
     if refusal.wants_json() {
-        let record = conclusion::ended(conclusion::WRONG_USE, line).record;
-        let json = flatout_report::render(&record, Format::Json, &Style::default());
-        // The refusal is already on standard error; a closed pipe changes nothing.
-        let _ = to_standard_output(json.as_bytes());
+        return cannot_begin(Refused::wrong_use(line), true);
     }
+    complain_of_use(&line, &refusal.argv);
     exit(conclusion::WRONG_USE)
 }
 
