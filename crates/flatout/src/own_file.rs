@@ -17,19 +17,10 @@ use serde::Serialize;
 use crate::output;
 use crate::output::place::Place;
 
-/// Where files of one kind lie.
-#[derive(Debug, Clone, Copy)]
-pub struct Home {
-    /// The variable of the XDG specification.
-    pub variable: &'static str,
-    /// What it is without that variable, below the user's home.
-    pub below: &'static str,
-}
-
-/// Settings.
-pub const CONFIG: Home = Home { variable: "XDG_CONFIG_HOME", below: ".config" };
-/// What can be found out again.
-pub const STATE: Home = Home { variable: "XDG_STATE_HOME", below: ".local/state" };
+/// Where settings lie: a variable of the XDG specification, and what it is without, below the user's home.
+pub const CONFIG: [&str; 2] = ["XDG_CONFIG_HOME", ".config"];
+/// Where that lies which can be found out again.
+pub const STATE: [&str; 2] = ["XDG_STATE_HOME", ".local/state"];
 
 /// One of these files, which holds a `T`.
 pub struct OwnFile<T> {
@@ -56,7 +47,7 @@ pub struct Unusable {
 
 /// The place that the variable `named` names, none if that is empty, else `file` below a directory.
 pub fn place(
-    home: Home,
+    [home, below]: [&str; 2],
     [named, file]: [&str; 2],
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Option<PathBuf> {
@@ -65,8 +56,8 @@ pub fn place(
     }
     // A relative path is to be ignored, says the XDG specification.
     let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let usual = || absolute("HOME").map(|user| user.join(home.below));
-    Some(absolute(home.variable).or_else(usual)?.join("flatout").join(file))
+    let usual = || absolute("HOME").map(|user| user.join(below));
+    Some(absolute(home).or_else(usual)?.join("flatout").join(file))
 }
 
 /// Opens a file; a pipe, whose writer would be waited for, is none.
@@ -159,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_place_is_the_one_named_or_that_of_the_user() {
-        let with = |home: Home, pairs: &[(&str, &str)]| {
+        let with = |home: [&str; 2], pairs: &[(&str, &str)]| {
             let find = |name: &str| pairs.iter().find(|pair| pair.0 == name).map(|p| p.1.into());
             let path = place(home, ["FLATOUT_PROFILE", "profile.json"], find);
             path.map(|path| path.to_string_lossy().into_owned())
