@@ -15,7 +15,6 @@ mod part;
 mod promises;
 mod rules;
 mod scratch;
-mod sizes;
 mod skips;
 mod sources;
 mod steps;

@@ -1,4 +1,4 @@
-//! Rules about one file that no lint has: it says what it is for, and its name says something.
+//! Rules about one file that no lint has: it says what it is for, is not long, and its name says something.
 //!
 //! Each takes a file and returns a complaint as `path:line: text`. What clippy and rustc can check
 //! stands in the lints of the workspace, thresholds in `clippy.toml`.
@@ -10,13 +10,22 @@ use crate::sources::Source;
 /// Names that say nothing about what is inside.
 const EMPTY_NAMES: [&str; 7] = ["util", "utils", "common", "helper", "helpers", "misc", "types"];
 
+/// No file is longer. Lines without the tests inside the file.
+const MOST_LINES: usize = 400;
+
 /// The only package with unsafe code, and so with lints of its own.
 const UNSAFE_MANIFEST: &str = "crates/sys/Cargo.toml";
 
 /// All rules over one file.
 pub fn complaints(source: &Source) -> impl Iterator<Item = String> {
     let more = empty_name(&source.path).into_iter().chain(uncounted_threads(source));
-    missing_module_doc(source).into_iter().chain(more)
+    missing_module_doc(source).into_iter().chain(too_long(source)).chain(more)
+}
+
+fn too_long(source: &Source) -> Option<String> {
+    let (path, lines) = (&source.path, source.counted_lines());
+    (lines > MOST_LINES)
+        .then(|| format!("{path}:1: {lines} lines, {MOST_LINES} are allowed: split it"))
 }
 
 /// A package that does not inherit the lints is held to none, `unsafe_code` included.
@@ -121,6 +130,7 @@ mod tests {
 
     #[test]
     fn all_rules_are_applied() {
-        assert_eq!(complaints(&source("crates/io/src/misc.rs", "fn a() {}\n")).count(), 2);
+        let long = "fn a() {}\n".repeat(401);
+        assert_eq!(complaints(&source("crates/io/src/misc.rs", &long)).count(), 3);
     }
 }

@@ -31,12 +31,6 @@ pub fn cannot_be(done: &str, path: &Path) -> impl Fn(io::Error) -> String {
     move |error| format!("{} cannot be {done}: {error}", path.display())
 }
 
-/// The lines of one of our lists; `#` begins a comment.
-pub fn listed(list: &str) -> impl Iterator<Item = &str> {
-    let lines = list.lines().map(|line| line.split('#').next().unwrap_or("").trim());
-    lines.filter(|line| !line.is_empty())
-}
-
 /// Reads all files under the root whose names end like this, except those that a build has made.
 pub fn read(root: &Path, suffix: &str) -> Result<Vec<Source>, String> {
     let mut sources = Vec::new();

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::{arrows, links, promises, rules, sizes, sources, workspace};
+use crate::{arrows, links, promises, rules, sources, workspace};
 
 /// Applies all rules to the repository in this folder; returns what was looked at.
 ///
@@ -23,7 +23,6 @@ pub fn check(root: &Path) -> Result<String, String> {
     let documents = sources::read(root, ".md")?;
     complaints.extend(promises::complaints(&documents, &sources));
     complaints.extend(links::complaints(&documents, |path| root.join(path).exists()));
-    complaints.extend(sizes::complaints(&sources, &sizes::parse(&read(Path::new(sizes::LIST))?)?));
     complaints.extend(sources.iter().flat_map(rules::complaints));
     let packages = workspace::default_packages(root).unwrap_or_else(|why| {
         complaints.push(why);
