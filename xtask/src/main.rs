@@ -99,7 +99,6 @@ const TESTS_PER_CPU: usize = 5;
 /// Runs every check, the quick ones first; the first failure ends the run.
 fn test(root: &Path, extent: Extent) -> Result<(), String> {
     let mut steps = steps::Steps::new(root);
-    steps.require_components()?;
     let place = debian::prepare(extent);
 
     steps.cargo("fmt", &["fmt", "--all", "--check"])?;

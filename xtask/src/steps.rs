@@ -37,16 +37,6 @@ impl Steps {
         self.environment.push((name.into(), value.as_ref().into()));
     }
 
-    /// Fails when a part of the toolchain is missing that a later step needs.
-    pub fn require_components(&self) -> Result<(), String> {
-        let missing: Vec<&str> = [("fmt", "rustfmt"), ("clippy", "clippy")]
-            .into_iter()
-            .filter(|(command, _)| !self.has_subcommand(command))
-            .map(|(_, component)| component)
-            .collect();
-        missing_components(&missing).map_or(Ok(()), Err)
-    }
-
     /// Runs cargo with these arguments in the root of the repository.
     pub fn cargo(&mut self, name: &str, arguments: &[&str]) -> Result<(), String> {
         let mut command = self.command(arguments);
@@ -289,30 +279,9 @@ pub fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-/// The complaint about missing components, with the command that brings them.
-fn missing_components(missing: &[&str]) -> Option<String> {
-    if missing.is_empty() {
-        return None;
-    }
-    let names = missing.join(" ");
-    Some(format!(
-        "this toolchain has no {}: run `rustup component add {names}`",
-        missing.join(" and no ")
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_missing_component_is_named_with_its_remedy() {
-        assert_eq!(missing_components(&[]), None);
-        assert_eq!(
-            missing_components(&["rustfmt", "clippy"]).unwrap(),
-            "this toolchain has no rustfmt and no clippy: run `rustup component add rustfmt clippy`"
-        );
-    }
 
     #[test]
     fn a_failing_check_ends_with_its_reason() {
