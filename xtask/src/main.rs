@@ -126,7 +126,6 @@ fn test(root: &Path, extent: Extent) -> Result<(), String> {
     // Of a program without tests of its own the tests are built alone.
     steps.cargo("xtask", &["build", "--package", "xtask"])?;
 
-    let deny = deny::Deny::prepare(&steps, place);
     let log = skips::fresh_log(&target)?;
     steps.set_env("FLATOUT_SKIP_LOG", &log);
     let scratch = scratch::Scratch::new()?;
@@ -149,6 +148,7 @@ fn test(root: &Path, extent: Extent) -> Result<(), String> {
         Some(tests) => beside.push(steps.tests("mpi", &tests, &root.join("crates/flatout"))),
         None => println!("==> mpi: skipped: mpicc or libclang is not installed"),
     }
+    beside.extend(deny::installation(&steps, place));
     let mut ran = steps.run_beside(programs, beside);
     if extent == Extent::Full {
         if debian::can_build_mpi() {
@@ -159,7 +159,7 @@ fn test(root: &Path, extent: Extent) -> Result<(), String> {
     }
     ran.and(scratch.remove())?;
     steps.inside("skips", || skips::check(&log, debian::lacks_nothing(place, extent)))?;
-    deny.check(&mut steps)?;
+    deny::check(&mut steps)?;
     steps.finish();
     Ok(())
 }
