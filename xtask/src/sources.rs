@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// One file.
-#[derive(Debug)]
 pub struct Source {
     /// From the root of the repository, with `/`.
     pub path: String,

@@ -28,7 +28,6 @@ pub const FAULT: i32 = 101;
 pub const NO_SEED: u64 = 1;
 
 /// Why a command does not begin.
-#[derive(Debug)]
 pub struct Refused {
     /// What it exits with.
     pub code: i32,
@@ -50,7 +49,6 @@ impl From<String> for Refused {
 }
 
 /// A finished command.
-#[derive(Debug)]
 pub struct Conclusion {
     /// What is shown.
     pub record: Record,
@@ -70,7 +68,6 @@ pub enum Keep {
 }
 
 /// A record in the making.
-#[derive(Debug)]
 pub struct Draft {
     /// What there is so far.
     pub record: Record,

@@ -41,7 +41,7 @@ use crate::style::Tone;
 use crate::text::Joined;
 
 /// A whole report.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Page {
     /// What it is about, in one line.
     pub title: String,
@@ -73,7 +73,6 @@ pub(crate) enum Part {
 }
 
 /// A part of a report with its heading, which may be empty.
-#[derive(Debug)]
 pub(crate) struct Section {
     pub part: Part,
     pub heading: String,
@@ -132,7 +131,6 @@ impl Section {
 }
 
 /// One thing that a report says.
-#[derive(Debug)]
 pub(crate) enum Block {
     /// A heading within a section.
     Heading(String, Tone),
@@ -159,7 +157,6 @@ impl Block {
 }
 
 /// Names and what they stand for.
-#[derive(Debug)]
 pub(crate) struct Pairs {
     pub kind: PairsKind,
     pub pairs: Vec<(String, String)>,
@@ -188,7 +185,6 @@ pub(crate) enum PairsKind {
 }
 
 /// What stands behind a name until a reader wants it.
-#[derive(Debug)]
 pub(crate) struct Folded {
     pub name: String,
     pub is_open: bool,
@@ -196,7 +192,7 @@ pub(crate) struct Folded {
 }
 
 /// Columns and rows.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Table {
     /// What it is called where it is folded, and its class on a page.
     pub name: &'static str,
@@ -233,7 +229,7 @@ pub(crate) enum Wide {
 }
 
 /// As many cells as there are columns, or fewer, of which the last then takes all the rest.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Row {
     pub cells: Vec<Cell>,
     /// What more there is to say of the row.
@@ -346,7 +342,6 @@ impl Ratio {
 }
 
 /// A picture of lines.
-#[derive(Debug)]
 pub(crate) struct Chart {
     /// Names the picture for programs.
     pub key: String,
@@ -359,7 +354,6 @@ pub(crate) struct Chart {
 }
 
 /// The rates of a row over time.
-#[derive(Debug)]
 pub(crate) struct Curve {
     pub name: String,
     pub caption: String,
@@ -372,7 +366,6 @@ pub(crate) struct Curve {
 }
 
 /// Lines for a shell; those of rows before those of charts.
-#[derive(Debug)]
 pub(crate) struct Commands {
     pub commands: Vec<commands::Command>,
     /// How many are of rows.
@@ -380,7 +373,6 @@ pub(crate) struct Commands {
 }
 
 /// A warning under its number.
-#[derive(Debug)]
 pub(crate) struct Footnote {
     pub number: usize,
     pub code: String,

@@ -25,7 +25,6 @@ const MOST_LINKS: usize = 40;
 static PARTS: AtomicU32 = AtomicU32::new(0);
 
 /// A place for a file.
-#[derive(Debug)]
 pub struct Place {
     /// As the user wrote it.
     path: PathBuf,
@@ -34,7 +33,6 @@ pub struct Place {
     found: Option<Stat>,
 }
 
-#[derive(Debug)]
 enum Way {
     /// Standard output.
     Standard,

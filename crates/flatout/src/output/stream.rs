@@ -35,7 +35,6 @@ struct Target {
 }
 
 /// Why nothing more can be written.
-#[derive(Debug)]
 pub enum Stopped {
     /// The reader has seen enough.
     Closed,

@@ -12,7 +12,6 @@ use crate::page::tuned;
 use crate::{label, order, quantity::Scale};
 
 /// Bars with one unit and one axis.
-#[derive(Debug)]
 pub(crate) struct Bars {
     /// Names the picture in the page: `bars-syscall`.
     pub key: String,
@@ -22,7 +21,6 @@ pub(crate) struct Bars {
 }
 
 /// Bars that belong together.
-#[derive(Debug)]
 pub(crate) struct Group {
     /// What they have in common; empty for the only group.
     pub name: String,
@@ -30,7 +28,6 @@ pub(crate) struct Group {
 }
 
 /// One row.
-#[derive(Debug)]
 pub(crate) struct Bar {
     pub name: String,
     pub hue: usize,

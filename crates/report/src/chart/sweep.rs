@@ -10,7 +10,6 @@ use serde_json::Value;
 use crate::{label, quantity::Scale, text};
 
 /// One chart of a record with its results found.
-#[derive(Debug)]
 pub struct Sweep<'a> {
     /// The record's own description.
     pub chart: &'a Chart,
@@ -27,7 +26,6 @@ pub struct Sweep<'a> {
 }
 
 /// One line of a sweep.
-#[derive(Debug)]
 pub struct Line<'a> {
     /// One word per line parameter.
     pub labels: Vec<String>,

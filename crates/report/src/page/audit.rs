@@ -28,7 +28,6 @@ use Worth::{Exception, Proof, Side};
 const HARNESS: &str = OVERHEAD_RATIO.name();
 
 /// One fact of rows.
-#[derive(Debug)]
 pub(crate) struct Fact {
     /// Its key in the audit, which ends in its unit.
     pub key: &'static str,
@@ -45,7 +44,6 @@ macro_rules! facts {
 }
 
 /// Facts that share a table.
-#[derive(Debug)]
 pub(crate) struct Kind {
     pub name: &'static str,
     pub heading: &'static str,

@@ -31,7 +31,7 @@ const LABELS: [(&str, &str); 6] = [
 type Key = (String, String);
 
 /// The warnings met so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Notes {
     notes: Vec<Note>,
     by_warning: BTreeMap<Key, usize>,
@@ -45,7 +45,6 @@ pub(super) struct Notes {
 }
 
 /// One footnote.
-#[derive(Debug)]
 struct Note {
     code: String,
     /// The sentence; none where the note stands for many different ones.

@@ -34,7 +34,7 @@ pub(super) const INHERITED_MEANING: &str =
     "the peak may be that of the process that started the program";
 
 /// A race.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Race<'a> {
     pub tests: Vec<Test<'a>>,
     pub pairs: Vec<Pairs<'a>>,
@@ -49,7 +49,6 @@ pub(crate) struct Race<'a> {
 }
 
 /// All workloads of one name.
-#[derive(Debug)]
 pub(crate) struct Test<'a> {
     pub name: &'a str,
     /// What all its workloads have in common, in words.
@@ -58,7 +57,6 @@ pub(crate) struct Test<'a> {
 }
 
 /// One work in one state.
-#[derive(Debug)]
 pub(crate) struct Workload<'a> {
     /// What tells it from the other workloads of its test; empty where there is none.
     pub words: Vec<String>,
@@ -66,7 +64,6 @@ pub(crate) struct Workload<'a> {
 }
 
 /// One who took part.
-#[derive(Debug)]
 pub(crate) struct Entry<'a> {
     pub contestant: &'a str,
     pub outcome: &'a Outcome,

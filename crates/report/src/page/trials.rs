@@ -67,7 +67,7 @@ mod tests {
         push(&mut section, &[&plain, &solved]);
         let [(_, Block::Heading(heading, _)), (_, Block::Table(table))] = &section.blocks[..]
         else {
-            panic!("a heading and a table: {:?}", section.blocks)
+            panic!("not a heading and a table")
         };
         assert_eq!(heading, "linpack: each trial");
         let texts: Vec<&str> = table.rows[0].cells.iter().map(|cell| &*cell.text).collect();

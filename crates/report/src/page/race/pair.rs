@@ -47,7 +47,6 @@ impl Verdict {
 }
 
 /// One pair.
-#[derive(Debug)]
 pub(crate) struct Pair<'a> {
     pub outcome: &'a Outcome,
     pub subject: &'a str,
@@ -58,7 +57,6 @@ pub(crate) struct Pair<'a> {
 }
 
 /// Pairs that belong together: all of flatout's, or all against one baseline.
-#[derive(Debug)]
 pub(crate) struct Pairs<'a> {
     /// Who is held against whom.
     pub heading: String,
