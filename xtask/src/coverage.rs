@@ -2,8 +2,8 @@
 //! one after the other, each row of each against the median of the same row in all others.
 //!
 //! Beside a quiet machine it should be 93 to 97 %. It takes as long as the runs; nothing else may
-//! work on the machine, or as much as is to be measured. `AREA=TIME` gives an area a run of its own
-//! in each round. Rows without trials, such as the roofs of a roofline, are left out.
+//! work on the machine, or as much as is to be measured. Rows without trials, such as the roofs of a
+//! roofline, are left out.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ impl Tally {
 pub fn measure(root: &Path, first: &str, others: &[&str]) -> Result<(), String> {
     let all = match first.parse() {
         Ok(runs) => make(root, runs, others)?,
-        Err(_) => [first].iter().chain(others).map(|path| vec![PathBuf::from(path)]).collect(),
+        Err(_) => [first].iter().chain(others).map(PathBuf::from).collect(),
     };
     if all.len() <= LEAST_OTHERS {
         let runs = all.len();
@@ -84,56 +84,25 @@ pub fn measure(root: &Path, first: &str, others: &[&str]) -> Result<(), String> 
             serde_json::from_str(&text).map_err(|error| format!("{name}: {error}"))?;
         Ok(figures(&record))
     };
-    let whole = |paths: &Vec<PathBuf>| -> Result<BTreeMap<String, Figure>, String> {
-        let records = paths.iter().map(read).collect::<Result<Vec<_>, String>>()?;
-        Ok(records.into_iter().flatten().collect())
-    };
-    print!("{}", table(&all.iter().map(whole).collect::<Result<Vec<_>, String>>()?));
+    print!("{}", table(&all.iter().map(read).collect::<Result<Vec<_>, String>>()?));
     Ok(())
 }
 
-/// The runs of a round: one of all areas that stand without a time, one of each that has its own.
-fn of_round(arguments: &[&str]) -> Vec<Vec<String>> {
-    let (own, common): (Vec<&str>, Vec<&str>) =
-        arguments.iter().partition(|word| word.contains('=') && !word.starts_with('-'));
-    let options = common.iter().skip_while(|word| !word.starts_with('-'));
-    let options: Vec<String> = options.map(|word| (*word).to_owned()).collect();
-    let has_areas = common.first().is_some_and(|word| !word.starts_with('-'));
-    let all = (has_areas || own.is_empty()).then(|| common.iter().map(|word| (*word).to_owned()));
-    let alone = own.iter().filter_map(|word| word.split_once('=')).map(|(area, time)| {
-        let mut words: Vec<String> = options.clone();
-        if let Some(at) = words.iter().position(|word| word == "--max-time") {
-            words.drain(at..words.len().min(at + 2));
-        }
-        words.splice(0..0, [area, "--max-time", time].map(str::to_owned));
-        words
-    });
-    all.map(Iterator::collect).into_iter().chain(alone).collect()
-}
-
-/// Makes so many rounds; the records of each.
-fn make(root: &Path, runs: usize, arguments: &[&str]) -> Result<Vec<Vec<PathBuf>>, String> {
+/// Makes so many runs; their records.
+fn make(root: &Path, runs: usize, arguments: &[&str]) -> Result<Vec<PathBuf>, String> {
     let mut build = Command::new(steps::cargo());
     build.args(["build", "--release"]).current_dir(root);
     steps::succeeded(build.status(), "cargo build --release")?;
     let folder = root.join("target/coverage");
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let round = of_round(arguments);
     let make = |run: usize| {
         println!("run {run} of {runs}");
-        let one = |(number, words): (usize, &Vec<String>)| {
-            let path = folder.join(format!("{run}-{number}.json"));
-            bench(root, &folder, words, &path).map(|()| path)
-        };
-        round.iter().enumerate().map(one).collect()
+        let path = folder.join(format!("{run}.json"));
+        let mut bench = Command::new(root.join("target/release/flatout"));
+        bench.arg("bench").args(arguments).args(["--format", "json", "--output"]).arg(&path);
+        steps::succeeded(bench.current_dir(&folder).status(), "flatout bench").map(|_| path)
     };
     (1..=runs).map(make).collect()
-}
-
-fn bench(root: &Path, folder: &Path, arguments: &[String], path: &PathBuf) -> Result<(), String> {
-    let mut command = Command::new(root.join("target/release/flatout"));
-    command.arg("bench").args(arguments).args(["--format", "json", "--output"]).arg(path);
-    steps::succeeded(command.current_dir(folder).status(), "flatout bench").map(drop)
 }
 
 /// The rows of a record that have a figure of trials, by name.
@@ -212,25 +181,6 @@ mod tests {
         assert_eq!(lines[0], "| a | 4 | 100.0 % | 25.0 % | 33.3 % | ±1.4 % |");
         assert_eq!(lines[1], "| c | 4 | 0.0 % | – | – | – |");
         assert!(lines[2].starts_with("| all | 8 | 50.0 % | 25.0 % |"), "{table}");
-    }
-
-    #[test]
-    fn an_area_with_a_time_has_a_run_of_its_own() {
-        let of = |words: &[&str]| -> Vec<String> {
-            of_round(words).iter().map(|run| run.join(" ")).collect()
-        };
-        assert_eq!(of(&["cpu", "disk", "--quick"]), ["cpu disk --quick"]);
-        assert_eq!(of(&["--quick"]), ["--quick"]);
-        assert_eq!(
-            of(&["cpu", "network=24s", "--quick"]),
-            ["cpu --quick", "network --max-time 24s --quick"]
-        );
-        assert_eq!(
-            of(&["cpu", "network=9s", "--quick", "--max-time", "43s"]),
-            ["cpu --quick --max-time 43s", "network --max-time 9s --quick"]
-        );
-        assert_eq!(of(&["cpu=5s", "--quick"]), ["cpu --max-time 5s --quick"]);
-        assert_eq!(of(&["cpu", "--directory=x"]), ["cpu --directory=x"]);
     }
 
     #[test]
