@@ -4,7 +4,6 @@
 //! A tenant locks its folder, so that what lies among its targets is left over from a process that
 //! is gone, whatever its number means today.
 
-use std::ffi::CString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,6 +13,7 @@ use std::path::{Path, PathBuf};
 use flatout_tree::remove::{remove_tree, remove_tree_at};
 use rustix::fs::{AtFlags, Dir, IFlags, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
 use crate::disk::metadata::test_directory::DIRECTORY;
 use crate::{Error, IoError};
@@ -155,7 +155,7 @@ impl Place {
             };
         let names = numbers_in(targets.as_fd());
         let removed = names.into_iter().filter(|name| is_meant(name)).map(|name| {
-            let removed = remove_entry(targets.as_fd(), &name);
+            let removed = remove_entry(targets.as_fd(), &*name);
             (name, removed)
         });
         removed.filter_map(|(name, removed)| Some((name, removed.err()?))).collect()
@@ -218,11 +218,11 @@ fn numbers_in(targets: BorrowedFd<'_>) -> Vec<String> {
         .collect()
 }
 
-fn remove_entry(folder: BorrowedFd<'_>, name: &str) -> io::Result<()> {
-    let name = CString::new(name)?;
-    match rustix::fs::unlinkat(folder, &name, AtFlags::empty()) {
+/// Removes a file, or a directory and all that is in it.
+pub(crate) fn remove_entry(folder: BorrowedFd<'_>, name: impl Arg + Copy) -> io::Result<()> {
+    match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(_) => remove_tree_at(folder, name.as_c_str()),
+        Err(_) => remove_tree_at(folder, name),
     }
 }
 

@@ -1,10 +1,11 @@
 //! The directory below which all names of a run lie: made fresh, reached by descriptor, removed.
 //! It is locked as long as its run lives: what is not is left over from one that was killed, and goes.
 //!
-//! Only names that flatout gives are removed. If somebody else put something in there, its
-//! directory cannot be removed, and that becomes an error.
+//! Only names that flatout gives are removed. If somebody else put something in there, it
+//! cannot be removed, and that becomes an error.
 
 use std::ffi::{CStr, CString};
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -12,13 +13,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RawDir};
 use rustix::io::{Errno, retry_on_intr};
 
+use crate::place::remove_entry;
 use crate::{Error, IoError};
 
-/// First letters of all names below the directory, and how deep they lie: set, directory, file.
-const NAMES: [&[u8]; 4] = [b"set-", b"d-", b"file-", b"moved-"];
-const DEPTH: u32 = 2;
-/// Times that a directory is listed anew because something is left in it.
-const SWEEPS: u32 = 16;
+/// First letters of all names in the directory.
+const NAMES: [&[u8]; 3] = [b"set-", b"d-", b"file-"];
 /// Bytes that getdents64 may fill at a time; the C library's size.
 const LISTING_BYTES: usize = 32 << 10;
 
@@ -100,7 +99,7 @@ impl TestDirectory {
     ///
     /// Errors: what could not be removed first.
     pub(crate) fn empty(&self) -> Result<(), Error> {
-        Ok(empty(self.own.as_fd(), DEPTH).map_err(IoError::system("empty", &self.path))?)
+        Ok(empty(self.own.as_fd()).map_err(IoError::system("empty", &self.path))?)
     }
 
     /// Removes the directory and all that flatout put into it.
@@ -111,12 +110,12 @@ impl TestDirectory {
         Ok(self.remove().map_err(IoError::system("remove", &self.path))?)
     }
 
-    fn remove(&self) -> Result<(), Errno> {
-        let emptied = empty(self.own.as_fd(), DEPTH);
+    fn remove(&self) -> io::Result<()> {
+        let emptied = empty(self.own.as_fd());
         let removed =
             retry_on_intr(|| rustix::fs::unlinkat(&self.parent, &self.name, AtFlags::REMOVEDIR));
         // What stopped the emptying says more than "not empty".
-        removed.map_err(|errno| emptied.err().unwrap_or(errno))
+        removed.map_err(|errno| emptied.err().unwrap_or(errno.into()))
     }
 }
 
@@ -159,7 +158,7 @@ fn remove_leftovers(parent: BorrowedFd<'_>) -> Result<(), Errno> {
         {
             continue;
         }
-        if empty(left.as_fd(), DEPTH).is_ok() {
+        if empty(left.as_fd()).is_ok() {
             let _unread = rustix::fs::unlinkat(parent, &name, AtFlags::REMOVEDIR);
         }
     }
@@ -212,42 +211,16 @@ pub(crate) fn each_entry(
     Ok(())
 }
 
-/// Removes what flatout made below `directory`, and goes on after an error; the first is returned.
-///
-/// Filesystems may leave out entries of a directory that changes while it is listed, so it is
-/// listed again until nothing is left or nothing more can be removed.
-fn empty(directory: BorrowedFd<'_>, depth: u32) -> Result<(), Errno> {
-    let mut result = Ok(());
-    for _ in 0..SWEEPS {
-        let mut names = Vec::new();
-        rustix::fs::seek(directory, rustix::fs::SeekFrom::Start(0))?;
-        each_entry(directory, &mut no_listing(), |name| {
-            if NAMES.iter().any(|known| name.to_bytes().starts_with(known)) {
-                names.push(name.to_owned());
-            }
-        })?;
-        let all = names.len();
-        let failures: Vec<Errno> =
-            names.iter().filter_map(|name| remove(directory, name, depth).err()).collect();
-        result = failures.first().map_or(Ok(()), |errno| Err(*errno));
-        if failures.len() == all {
-            break;
-        }
-    }
-    result
-}
-
-/// Removes one entry, and what is below it as long as `depth` allows.
-fn remove(parent: BorrowedFd<'_>, name: &CStr, depth: u32) -> Result<(), Errno> {
-    match retry_on_intr(|| rustix::fs::unlinkat(parent, name, AtFlags::empty())) {
-        // Linux says EISDIR, POSIX says EPERM.
-        Err(Errno::ISDIR | Errno::PERM) if depth > 0 => {}
-        other => return other,
-    }
-    let own = rustix::fs::openat(parent, name, DIRECTORY, Mode::empty())?;
-    let emptied = empty(own.as_fd(), depth - 1);
-    let removed = retry_on_intr(|| rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR));
-    removed.map_err(|errno| emptied.err().unwrap_or(errno))
+/// Removes what flatout made in `directory`, and goes on after an error; the first is returned.
+fn empty(directory: BorrowedFd<'_>) -> io::Result<()> {
+    let mut names = Vec::new();
+    rustix::fs::seek(directory, rustix::fs::SeekFrom::Start(0))?;
+    each_entry(directory, &mut no_listing(), |name| {
+        let is_ours = NAMES.iter().any(|known| name.to_bytes().starts_with(known));
+        names.extend(is_ours.then(|| name.to_owned()));
+    })?;
+    let removed = names.iter().map(|name| remove_entry(directory, name.as_c_str()));
+    removed.fold(Ok(()), Result::and)
 }
 
 #[cfg(test)]
