@@ -105,7 +105,8 @@ fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Measured<Row>
     let (directory, Run { seed, cancel, .. }) = (&options.directory, &options.run);
     let ends_ns = [2 * MAKING_PART, MAKING_PART].map(|parts| sampler.part_ends_ns(parts));
     let mut make = |seed, ends_ns| {
-        let wanted = Wanted { length_bytes, seed, ends_ns, cancel: *cancel };
+        let (chunk_bytes, cancel) = (scratch::CHUNK_BYTES, *cancel);
+        let wanted = Wanted { length_bytes, seed, chunk_bytes, ends_ns, cancel };
         let file = Scratch::make(directory, wanted, &mut *sampler.events)?;
         length_bytes = file.length_bytes();
         Ok::<_, Error>(file)

@@ -36,7 +36,7 @@ use crate::option::{
     CACHING, DIRECT, MAX_BLOCK_BYTES, MAX_BYTES, SPLIT, SYNC, Wish, count_to, distinct, each_once,
     flag, rate, size_to, time, words,
 };
-use crate::scratch::Wanted;
+use crate::scratch::{CHUNK_BYTES, Wanted};
 use crate::workers::MAX_THREADS;
 use crate::write::Sync;
 use crate::{Area, Clearing, Error, Estimate, Found, Run, Scratch};
@@ -193,6 +193,7 @@ fn run(options: &Options, estimate: &Planned, sampler: &mut Sampler<'_>) -> Resu
             let wanted = Wanted {
                 length_bytes: estimate.file_bytes,
                 seed: options.run.seed,
+                chunk_bytes: CHUNK_BYTES,
                 ends_ns: sampler.part_ends_ns(MAKING_PART),
                 cancel: options.run.cancel,
             };

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use flatout_measure::{Event, Warning, size_text, warning};
@@ -22,7 +23,7 @@ pub(crate) const MEMORY_PART: u64 = 4;
 /// Below this a file says nothing about anything.
 pub(crate) const LEAST_BYTES: u64 = 1 << 20;
 /// Bytes written at a time where it does not matter.
-const CHUNK_BYTES: usize = 1 << 20;
+pub const CHUNK_BYTES: usize = 1 << 20;
 /// A file that must be ready in time is written back in so many pieces, each at most this large:
 /// what storage takes is not seen before.
 const PIECES: u64 = 16;
@@ -132,32 +133,12 @@ pub struct Wanted {
     pub length_bytes: u64,
     /// Which random data.
     pub seed: u64,
+    /// Bytes written at a time, [`CHUNK_BYTES`] where it does not matter: the page cache remembers them.
+    pub chunk_bytes: usize,
     /// When it should be ready, on the system's clock; [`u64::MAX`]: when it is.
     pub ends_ns: u64,
     /// The wish to stop.
     pub cancel: CancelToken,
-}
-
-/// Whether to go on filling a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
-    /// Yes.
-    More,
-    /// What there is, is the file.
-    Enough,
-    /// Nobody will read it: what it takes to write it back is saved.
-    Abandon,
-}
-
-/// What a file is filled with, and how.
-#[derive(Debug, Clone, Copy)]
-pub struct Content {
-    /// Length in bytes.
-    pub length_bytes: u64,
-    /// Which random data.
-    pub seed: u64,
-    /// Bytes written at a time: the page cache remembers them.
-    pub chunk_bytes: usize,
 }
 
 /// An unnamed file.
@@ -179,62 +160,37 @@ impl Scratch {
         wanted: Wanted,
         events: &mut dyn FnMut(Event),
     ) -> Result<Self, Error> {
-        let Wanted { length_bytes, seed, ends_ns, cancel } = wanted;
-        let content = Content { length_bytes, seed, chunk_bytes: CHUNK_BYTES };
-        let piece_bytes = piece_bytes(length_bytes);
-        let begun_ns = monotonic_ns();
-        Self::fill(directory, content, |file, done| {
+        let Wanted { length_bytes, seed, chunk_bytes, ends_ns, cancel } = wanted;
+        let mut made = Self { length_bytes, ..Self::empty(directory)? };
+        let sync = || IoError::system("sync the test file in", directory);
+        let (piece_bytes, begun_ns) = (piece_bytes(length_bytes), monotonic_ns());
+        let mut chunk = vec![0; chunk_bytes];
+        let mut done = 0;
+        while done < made.length_bytes {
+            let part = chunk_bytes.min((length_bytes - done) as usize);
+            fill_random(&mut chunk[..part], seed, done);
+            let wrote = made.file.write_all_at(&chunk[..part], done);
+            wrote.map_err(IoError::system("write a test file in", directory))?;
+            done += part as u64;
             if done.is_multiple_of(16 << 20) {
                 let what = "writing the test file".to_owned();
                 events(Event::Preparing { what });
             }
+            // Nobody will read it: what it takes to write it back is saved.
             if cancel.is_cancelled() {
-                return Ok(Next::Abandon);
+                return Ok(made);
             }
             if ends_ns == u64::MAX || !done.is_multiple_of(piece_bytes) {
-                return Ok(Next::More);
+                continue;
             }
-            rustix::fs::fdatasync(file)?;
+            rustix::fs::fdatasync(&made.file).map_err(sync())?;
             let now_ns = monotonic_ns();
             let each_ns = (now_ns - begun_ns) / (done / piece_bytes);
-            let is_in_time = now_ns.saturating_add(each_ns) <= ends_ns;
-            Ok(if is_in_time { Next::More } else { Next::Enough })
-        })
-    }
-
-    /// Makes an unnamed file with `content` in `directory` and writes it back. After each chunk
-    /// `go_on` hears how many bytes are written, and says whether to go on.
-    ///
-    /// Errors: those of the kernel.
-    pub fn fill(
-        directory: &Path,
-        content: Content,
-        mut go_on: impl FnMut(&File, u64) -> rustix::io::Result<Next>,
-    ) -> Result<Self, Error> {
-        let Content { length_bytes, seed, chunk_bytes } = content;
-        let mut made = Self::empty(directory)?;
-        let file = &made.file;
-        let fail = || IoError::system("write a test file in", directory);
-        let mut chunk = vec![0; chunk_bytes];
-        let mut done = 0;
-        while done < length_bytes {
-            let part = chunk_bytes.min((length_bytes - done) as usize);
-            fill_random(&mut chunk[..part], seed, done);
-            let wrote = std::os::unix::fs::FileExt::write_all_at(file, &chunk[..part], done);
-            wrote.map_err(fail())?;
-            done += part as u64;
-            let next = go_on(file, done);
-            match next.map_err(IoError::system("sync the test file in", directory))? {
-                Next::More => {}
-                Next::Enough => break,
-                Next::Abandon => {
-                    made.length_bytes = length_bytes;
-                    return Ok(made);
-                }
+            if now_ns.saturating_add(each_ns) > ends_ns {
+                made.length_bytes = done;
             }
         }
-        rustix::fs::fsync(file).map_err(IoError::system("sync the test file in", directory))?;
-        made.length_bytes = done;
+        rustix::fs::fsync(&made.file).map_err(sync())?;
         Ok(made)
     }
 
@@ -309,7 +265,13 @@ mod tests {
     fn the_file_has_its_bytes_and_no_name() {
         let directory = tempfile::tempdir().unwrap();
         let never = CancelToken::manual();
-        let wanted = Wanted { length_bytes: 3 << 20, seed: 7, ends_ns: u64::MAX, cancel: never };
+        let wanted = Wanted {
+            length_bytes: 3 << 20,
+            seed: 7,
+            chunk_bytes: CHUNK_BYTES,
+            ends_ns: u64::MAX,
+            cancel: never,
+        };
         let scratch = Scratch::make(directory.path(), wanted, &mut |_| {}).unwrap();
         assert_eq!(std::fs::read(scratch.path()).unwrap().len(), 3 << 20);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
@@ -318,6 +280,12 @@ mod tests {
         let scratch = Scratch::make(directory.path(), late, &mut |_| {}).unwrap();
         assert_eq!(scratch.length_bytes(), 1 << 20);
         assert_eq!(std::fs::read(scratch.path()).unwrap().len(), 1 << 20);
+        // A wish to stop ends it after the chunk.
+        let cancel = CancelToken::manual();
+        cancel.cancel();
+        let stopped = Wanted { chunk_bytes: 4096, cancel, ..wanted };
+        let scratch = Scratch::make(directory.path(), stopped, &mut |_| {}).unwrap();
+        assert_eq!(std::fs::read(scratch.path()).unwrap().len(), 4096);
     }
 
     #[test]
@@ -325,17 +293,6 @@ mod tests {
         assert_eq!(piece_bytes(1 << 20), 1 << 20);
         assert_eq!(piece_bytes((256 << 20) + 5), 16 << 20);
         assert_eq!(piece_bytes(8 << 30), 64 << 20);
-    }
-
-    #[test]
-    fn a_wish_to_stop_ends_the_filling_after_the_chunk() {
-        let directory = tempfile::tempdir().unwrap();
-        let content = Content { length_bytes: 1 << 20, seed: 7, chunk_bytes: 4096 };
-        let scratch = Scratch::fill(directory.path(), content, |_, done| {
-            Ok(if done < 8192 { Next::More } else { Next::Abandon })
-        });
-        let scratch = scratch.unwrap();
-        assert_eq!(std::fs::read(scratch.path()).unwrap().len(), 8192);
     }
 
     #[test]

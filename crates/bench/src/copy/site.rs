@@ -57,6 +57,7 @@ impl Site {
         let wanted = scratch::Wanted {
             length_bytes: READ_BYTES,
             seed: options.run.seed,
+            chunk_bytes: scratch::CHUNK_BYTES,
             ends_ns: u64::MAX,
             cancel: options.run.cancel,
         };

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use flatout_measure::TrialError;
-use flatout_sys::filesystem;
+use flatout_sys::{CancelToken, filesystem};
 
 use super::row::MAX_THREADS;
-use crate::scratch::{Content, Next};
+use crate::scratch::Wanted;
 use crate::{Error, Scratch};
 
 /// Calls that a pass over a thread's share of a file has, unless that makes it too long: going
@@ -107,9 +107,9 @@ pub(super) struct WorkFile {
 
 impl WorkFile {
     fn new(directory: &Path, length_bytes: u64, block_bytes: u64) -> Result<Self, Error> {
-        let chunk_bytes = fill_bytes(block_bytes);
-        let content = Content { length_bytes, seed: SEED, chunk_bytes };
-        let scratch = Scratch::fill(directory, content, |_, _| Ok(Next::More))?;
+        let (chunk_bytes, cancel) = (fill_bytes(block_bytes), CancelToken::manual());
+        let wanted = Wanted { length_bytes, seed: SEED, chunk_bytes, ends_ns: u64::MAX, cancel };
+        let scratch = Scratch::make(directory, wanted, &mut |_| {})?;
         let filesystem = filesystem::of(scratch.file())
             .map_err(flatout_io::Error::system("examine", directory))?
             .name;
