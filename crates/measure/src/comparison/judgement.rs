@@ -1,8 +1,7 @@
 //! What is said of a pair of rows: first whether it can be judged at all, then, once the runs and
 //! all rows have been looked at, the verdict.
 
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::{HashMap, HashSet};
 
 use super::matching::{self, Group};
 use super::plan::{POWER, Plan};
@@ -179,24 +178,13 @@ fn figure(group: &Group<'_>) -> Figure {
 /// Sets rows aside that show the samples of an earlier one once more, for a picture: counted
 /// twice they would count as two.
 pub(super) fn mark_repeats(rows: &mut [Row], pairs: &[(&Group<'_>, &Group<'_>)]) {
-    let mut seen: HashMap<u64, usize> = HashMap::new();
-    for (index, row) in rows.iter_mut().enumerate().filter(|(_, row)| is_open(row)) {
-        let samples = [samples(pairs[index].0), samples(pairs[index].1)];
-        let bits = samples.each_ref().map(|side| side.iter().map(|x| x.to_bits()));
-        let mut values: Vec<u64> = bits[0].clone().collect();
-        values.sort_unstable();
-        values.dedup();
-        if values.len() < TELLING_VALUES {
-            continue;
-        }
-        let mut hasher = DefaultHasher::new();
-        row.unit.hash(&mut hasher);
-        bits.into_iter().for_each(|side| side.collect::<Vec<u64>>().hash(&mut hasher));
-        let earlier = *seen.entry(hasher.finish()).or_insert(index);
-        let (old, new) = pairs[earlier];
-        if earlier != index && [self::samples(old), self::samples(new)] == samples {
+    let mut seen = HashSet::new();
+    for (row, (old, new)) in rows.iter_mut().zip(pairs).filter(|(row, _)| is_open(row)) {
+        let bits = [old, new].map(|side| samples(side).into_iter().map(f64::to_bits));
+        let [old, new] = bits.map(Iterator::collect::<Vec<u64>>);
+        let is_telling = old.iter().collect::<HashSet<_>>().len() >= TELLING_VALUES;
+        if is_telling && !seen.insert((row.unit.clone(), old, new)) {
             row.reason = Some(Reason::Repeats);
-            row.verdict = Verdict::Incomparable;
         }
     }
 }
