@@ -13,7 +13,6 @@
 pub(crate) mod bound;
 mod file_set;
 mod fio;
-mod operation;
 mod room;
 mod row;
 pub(crate) mod test_directory;

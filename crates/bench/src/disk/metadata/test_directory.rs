@@ -195,6 +195,12 @@ pub(crate) fn make_directory(parent: BorrowedFd<'_>, name: &CStr) -> Result<Owne
     rustix::fs::openat(parent, name, DIRECTORY, Mode::empty())
 }
 
+/// Makes a file. What close(2) says of an empty one is not heard; there is nothing in it to lose.
+pub(super) fn create(directory: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR)
+}
+
 /// Calls `each` with the names of all entries but `.` and `..`.
 pub(crate) fn each_entry(
     directory: BorrowedFd<'_>,

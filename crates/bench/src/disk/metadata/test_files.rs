@@ -10,8 +10,8 @@ use rustix::io::Errno;
 
 use super::file_set::{FileSet, Name};
 use super::row::{Directories, Test};
-use super::test_directory::TestDirectory;
-use super::{MetadataOptions, operation, room};
+use super::test_directory::{TestDirectory, create};
+use super::{MetadataOptions, room};
 use crate::place::spread_directories;
 use crate::{Error, IoError, go_on};
 
@@ -117,7 +117,7 @@ impl<'a> TestFiles<'a> {
         let share = file_set.share(0, 1, None, |_| true).map_err(failed)?;
         for item in &share.items {
             go_on(self.options.cancel)?;
-            operation::create(share.directory(item), &item.name).map_err(failed)?;
+            create(share.directory(item), &item.name).map_err(failed)?;
         }
         file_set.files.fill(Name::First);
         Ok(file_set)

@@ -10,21 +10,24 @@
 //! Threads share one descriptor table, as those of most programs do: opening and closing contend
 //! for it.
 
+use std::fs::File;
+use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::Path;
 
 use flatout_measure::{
     CLOCK_READS, Case, Histogram, Latencies, LoopKind, Sample, TrialError, Value, Warning, warning,
 };
+use flatout_sys::cause::errno_of;
 use flatout_sys::{Filesystem, affinity, fill_random};
-use rustix::fs::{AtFlags, renameat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, fsync, openat, renameat, statat, unlinkat};
 
 use super::file_set::{FileSet, Name, Share};
 use super::row::{MetadataRow, Test};
-use super::test_directory::{Listing, no_listing};
+use super::test_directory::{DIRECTORY, Listing, create, each_entry, no_listing};
 use super::test_files::{self, TestFiles};
 use super::timed::{Rounds, Timed, Work};
-use super::{MetadataOptions, SMALL_FILE_BYTES, fio, operation};
+use super::{MetadataOptions, SMALL_FILE_BYTES, fio};
 use crate::disk::fact;
 use crate::file_trial::accounting::Scope;
 use crate::file_trial::{self, Ran};
@@ -35,6 +38,7 @@ const LOOKING_NS: u64 = 25_000_000;
 /// A trial that changes names ends after this even if not all files had their turn: a network or
 /// a slow disk may need milliseconds for each.
 pub(super) const CHANGING_NS: u64 = 500_000_000;
+const OLD_FILE: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The row as a case for the sampler.
 pub(super) fn case<'a>(row: MetadataRow, files: &'a TestFiles<'a>) -> Case<'a, MetadataRow> {
@@ -135,7 +139,9 @@ impl Worker {
                 test_files::failure(options, errno, row.test.described().0, path)
             };
             if row.test == Test::Readdir {
-                let listed = operation::list(share.directories[index].as_fd(), listing)
+                let mut listed = 0;
+                openat(&share.directories[index], c".", DIRECTORY, Mode::empty())
+                    .and_then(|opened| each_entry(opened.as_fd(), listing, |_| listed += 1))
                     .map_err(|errno| failed(errno, &set.path))?;
                 let wanted = share.entries[index];
                 if listed != wanted {
@@ -148,13 +154,19 @@ impl Worker {
             }
             let item = &share.items[index];
             let directory = share.directory(item);
+            let name = &item.name;
             let done = match row.test {
-                Test::Create => operation::create(directory, &item.name),
-                Test::Rename => renameat(directory, &item.name, directory, &item.new_name),
-                Test::Unlink => unlinkat(directory, &item.name, AtFlags::empty()),
-                Test::Fsync => operation::create_synced(directory, &item.name, content),
-                Test::OpenClose => operation::open_close(directory, &item.name),
-                Test::Stat | Test::Readdir => operation::stat(directory, &item.name),
+                Test::Create => create(directory, name).map(drop),
+                Test::Rename => renameat(directory, name, directory, &item.new_name),
+                Test::Unlink => unlinkat(directory, name, AtFlags::empty()),
+                Test::Fsync => create(directory, name).and_then(|file| {
+                    let mut file = File::from(file);
+                    file.write_all(content).map_err(|error| errno_of(&error))?;
+                    fsync(&file)
+                }),
+                Test::OpenClose => openat(directory, name, OLD_FILE, Mode::empty()).map(drop),
+                Test::Stat | Test::Readdir => statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .map(|facts| _ = std::hint::black_box(facts.st_size)),
             };
             done.map(|()| 1).map_err(|errno| failed(errno, &set.path_of(item)))
         };
