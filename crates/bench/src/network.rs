@@ -14,7 +14,6 @@ pub mod client;
 mod fact;
 mod flow;
 pub mod frame;
-pub mod line;
 mod memcpy;
 mod row;
 mod sample;

@@ -14,7 +14,6 @@ use flatout_sys::{CancelToken, monotonic_ns};
 use super::channel::{Channel, ChannelError};
 use super::flow::{self, Connection, End, FlowError, Seen, Socket};
 use super::frame::{Frame, VERSION};
-use super::line::Line;
 use super::server::HANDSHAKE_NS;
 use super::server::group::PATIENCE_NS;
 use super::session::{GATHER_NS, NO_DATAGRAMS, machine, ready_tcp, ready_udp};
@@ -117,7 +116,7 @@ impl Client {
         key: &Key,
         cancel: CancelToken,
         patience_ns: u64,
-        busy: &mut dyn FnMut(Line),
+        busy: &mut dyn FnMut(&str),
     ) -> Result<Self, String> {
         let end_ns = monotonic_ns().saturating_add(patience_ns);
         let mut failures = Vec::new();
@@ -132,18 +131,24 @@ impl Client {
         let (mut wait_ns, mut in_line) = (HANDSHAKE_NS, None);
         let (key, far_machine, together) = loop {
             match (channel.receive(wait_ns), in_line) {
-                (Ok(Frame::Waiting(line)), before) => {
+                (Ok(Frame::Waiting { waiting, together }), before) => {
                     wait_ns = end_ns.saturating_sub(monotonic_ns());
-                    in_line = Some(line);
-                    if in_line != before {
-                        busy(line);
+                    let text = match together {
+                        0 => format!("the server is busy, {waiting} waiting (with this one)"),
+                        _ => format!(
+                            "together with others: {waiting} of {together} clients are there"
+                        ),
+                    };
+                    if before.as_ref() != Some(&text) {
+                        busy(&text);
                     }
+                    in_line = Some(text);
                 }
                 (Ok(Frame::Admitted { key, machine, together }), _) => {
                     break (key, machine, together);
                 }
-                (Err(ChannelError::Silent(_)), Some(line)) => {
-                    return Err(format!("{server}: no session began in time: {}", line.text()));
+                (Err(ChannelError::Silent(_)), Some(text)) => {
+                    return Err(format!("{server}: no session began in time: {text}"));
                 }
                 (Err(error), _) => return Err(complain(error)),
                 (Ok(_), _) => return Err(complain(ChannelError::Garbage)),

@@ -4,7 +4,6 @@
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::account::Account;
-use super::line::Line;
 use super::spec::Spec;
 
 /// Longest frame on the wire, encrypted, without its two bytes of length.
@@ -26,8 +25,9 @@ pub const MAX_POINTS: usize = 10;
 pub enum Frame {
     /// Client: it knows the key; its version of the protocol.
     Hello { version: u16 },
-    /// Server: busy, or the clients that are measured together are not all there.
-    Waiting(Line),
+    /// Server: so many wait before this client, itself included. Of clients that are measured together, how
+    /// many are there; 0: each is measured for itself.
+    Waiting { waiting: u16, together: u16 },
     /// Server: this client's session begins. The key proves data connections. Above 0: with so many
     /// clients, itself included, it is measured together.
     Admitted { key: [u8; 32], machine: u64, together: u16 },
@@ -197,7 +197,7 @@ mod tests {
         };
         vec![
             Frame::Hello { version: VERSION },
-            Frame::Waiting(Line { waiting: 3, together: 4 }),
+            Frame::Waiting { waiting: 3, together: 4 },
             Frame::Admitted { key: [7; 32], machine: u64::MAX, together: 4 },
             Frame::Refused { text: "no room".to_owned() },
             Frame::Unsupported { text: "no such call".to_owned() },
@@ -296,8 +296,8 @@ mod tests {
         let text = |frame: Frame| String::from_utf8(frame.encode()).unwrap();
         assert_eq!(text(Frame::Hello { version: VERSION }), r#"{"Hello":{"version":6}}"#);
         assert_eq!(text(Frame::Go), r#""Go""#);
-        let line = Line { waiting: 3, together: 4 };
-        assert_eq!(text(Frame::Waiting(line)), r#"{"Waiting":{"waiting":3,"together":4}}"#);
+        let waiting = Frame::Waiting { waiting: 3, together: 4 };
+        assert_eq!(text(waiting), r#"{"Waiting":{"waiting":3,"together":4}}"#);
         let sent = Frame::Sent { flow: 2, datagrams: 10 };
         assert_eq!(text(sent), r#"{"Sent":{"flow":2,"datagrams":10}}"#);
         let spec = Spec {

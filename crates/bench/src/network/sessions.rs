@@ -11,7 +11,6 @@ use flatout_measure::TrialError;
 use flatout_sys::CancelToken;
 
 use super::client::{Client, QUEUE_NS, Report};
-use super::line::Line;
 use super::server::{Clients, Lifetime, Server, Shortage};
 use super::spec::Spec;
 use super::token::{self, Key};
@@ -74,9 +73,9 @@ fn connect(
     addresses: &[SocketAddr],
     key: &Key,
 ) -> Result<RefCell<Client>, Error> {
-    let mut busy = |line: Line| {
+    let mut busy = |text: &str| {
         if let Some(notice) = options.run.notice {
-            notice(&line.text());
+            notice(text);
         }
     };
     let patience_ns = options.run.time_ns.unwrap_or(QUEUE_NS).min(QUEUE_NS);

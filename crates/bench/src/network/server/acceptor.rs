@@ -21,7 +21,6 @@ use super::occupancy::Occupancy;
 use super::{Clients, HANDSHAKE_NS, Lifetime, MAX_WAITING, Server};
 use crate::network::channel::{self, Channel, ChannelError, Inbox};
 use crate::network::frame::{Frame, VERSION};
-use crate::network::line::Line;
 use crate::network::session::{Arrival, Session};
 use crate::network::spec::MAX_FLOWS;
 use crate::network::token::{PROOF_BYTES, PROOF_MARK, Proof, random};
@@ -264,7 +263,7 @@ impl<'a, 's> Acceptor<'a, 's> {
                 Clients::Together(clients) => (count, clients),
             };
             let waiting = u16::try_from(waiting).unwrap_or(u16::MAX);
-            channel.send_now(&Frame::Waiting(Line { waiting, together })).is_ok()
+            channel.send_now(&Frame::Waiting { waiting, together }).is_ok()
         });
     }
 

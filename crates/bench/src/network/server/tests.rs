@@ -8,7 +8,6 @@ use flatout_measure::TrialError;
 
 use super::*;
 use crate::network::client::Client;
-use crate::network::line::Line;
 use crate::network::spec::{MAX_TEST_NS, Protocol, Spec};
 
 /// How often two clients run a test until both run at the same time.
@@ -43,7 +42,7 @@ fn with_server_for(
     });
 }
 
-fn connect(at: SocketAddr, busy: &mut dyn FnMut(Line)) -> Result<Client, String> {
+fn connect(at: SocketAddr, busy: &mut dyn FnMut(&str)) -> Result<Client, String> {
     Client::connect(&[at], &Key::open(), CancelToken::manual(), PATIENCE_NS, busy)
 }
 
@@ -132,14 +131,18 @@ fn clients_that_wait_for_others_are_told_of_those_that_have_left() {
         let (told, heard) = channel();
         let cancel = CancelToken::manual();
         scope.spawn(move || {
-            let mut tell = move |line: Line| _ = told.send(line.waiting);
+            let mut tell = move |text: &str| _ = told.send(text.to_owned());
             Client::connect(&[at], &Key::open(), cancel, PATIENCE_NS, &mut tell)
         });
-        let next = || heard.recv_timeout(Duration::from_nanos(PATIENCE_NS)).unwrap();
-        assert_eq!(next(), 1);
+        let is_next = |of: &str| {
+            let next = heard.recv_timeout(Duration::from_nanos(PATIENCE_NS)).unwrap();
+            assert_eq!(next, format!("together with others: {of} clients are there"));
+        };
+        is_next("1 of 3");
         let hasty = Client::connect(&[at], &Key::open(), cancel, 2_000_000_000, &mut |_| ());
         assert!(hasty.unwrap_err().contains("2 of 3 clients are there"));
-        assert_eq!([next(), next()], [2, 1]);
+        is_next("2 of 3");
+        is_next("1 of 3");
         cancel.cancel();
     });
 }
@@ -160,8 +163,8 @@ fn clients_beyond_those_that_wait_are_refused() {
         let wait = |_| {
             let told = told.clone();
             // When the test is over nobody listens.
-            let mut tell = move |line| {
-                let _nobody = told.send(line);
+            let mut tell = move |_: &str| {
+                let _nobody = told.send(());
             };
             scope.spawn(move || connect(at, &mut tell).map(drop))
         };
