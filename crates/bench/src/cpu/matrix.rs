@@ -79,10 +79,14 @@ impl Work {
     fn probe(self, terms: &Terms) -> Result<f64, TrialError> {
         let largest = if self == Self::Solve { 1152 } else { 768 };
         let (rate, order) = probed(largest, terms.time_ns / PROBE_PARTS, |order| {
-            let begun_ns = monotonic_ns();
-            let elapsed_ns = self.run(Shape::of_order(order), terms.threads, order)?.elapsed_ns;
+            let (begun, begun_ns) = (Spent::now(), monotonic_ns());
+            let Ran { elapsed_ns, spent, .. } =
+                self.run(Shape::of_order(order), terms.threads, order)?;
+            // A quota holds a run of a millisecond back for none of its periods or for most of one.
+            let elapsed_ns = spent.charged_ns(elapsed_ns, terms.quota_cpus);
             let rate = operations(self, order as usize) / elapsed_ns.max(1) as f64 * 1e9;
-            Ok((rate, monotonic_ns() - begun_ns))
+            let spent_ns = monotonic_ns() - begun_ns;
+            Ok((rate, Spent::since(begun).charged_ns(spent_ns, terms.quota_cpus)))
         })?;
         // Threads that come fresh go first, so a trial gets less where others are at work; the
         // probe has seen some of it.
@@ -140,6 +144,8 @@ struct Terms {
     trials: u32,
     /// Threads, this one included; at least 1.
     threads: u32,
+    /// A quota that is worth less than these.
+    quota_cpus: Option<f64>,
     /// Time for all trials together.
     time_ns: u64,
     /// Memory that may be taken.
@@ -149,17 +155,18 @@ struct Terms {
 }
 
 impl Terms {
-    fn new(options: &Options, threads: u32, time_ns: u64) -> Self {
+    fn new(options: &Options, threads: u32, topology: &Topology, time_ns: u64) -> Self {
         let trials = options.run.rounds.unwrap_or(TRIALS);
         let (order, seed) = (options.order, options.run.seed);
-        Self { order, trials, threads, time_ns, room: Room::now(), seed }
+        let is_held_back = warning::has(&crowd(threads, topology), warning::CPU_QUOTA);
+        let quota_cpus = topology.quota_cpus.filter(|_| is_held_back);
+        Self { order, trials, threads, quota_cpus, time_ns, room: Room::now(), seed }
     }
 
     /// As many trials as were asked for, whatever the interval says earlier, and no more time than
     /// there is.
     fn plan(&self, budget_ns: u64, base: &Plan) -> Plan {
-        let Self { trials, .. } = *self;
-        Plan { min_trials: trials, max_trials: trials, budget_ns, ..base.clone() }
+        Plan { min_trials: self.trials, max_trials: self.trials, budget_ns, ..base.clone() }
     }
 
     /// The matrices of a row; without an order some milliseconds are spent on a small run that tells
@@ -176,15 +183,14 @@ impl Terms {
     /// does.
     fn fits(&self, work: Work, left_ns: u64) -> bool {
         let Some(order) = self.order else { return true };
-        let rate = work.probe(self);
-        rate.map_or(true, |rate| order::trial_ns(work, order, rate) <= left_ns as f64)
+        work.probe(self).map_or(true, |rate| order::trial_ns(work, order, rate) <= left_ns as f64)
     }
 }
 
 /// Refuses an order for which there is not the memory, in one line.
 pub(super) fn check(options: &Options) -> Result<(), String> {
     if options.order.is_some() {
-        let terms = Terms::new(options, 1, 0);
+        let terms = Terms::new(options, 1, &Topology::default(), 0);
         for work in [Work::Solve, Work::Product] {
             order::choose(work, &terms, ASSUMED_FLOP_PER_S)?;
         }
@@ -215,7 +221,7 @@ pub(super) fn outcomes(
             u64::MAX => whole_ns,
             _ => sampler.left_ns() / rows_left,
         };
-        let terms = Terms::new(options, threads, share_ns / 100 * TOLD_PERCENT);
+        let terms = Terms::new(options, threads, topology, share_ns / 100 * TOLD_PERCENT);
         let has_end = sampler.plan.ends_ns != u64::MAX;
         let case =
             match share_ns >= LEAST_SHARE_NS && (!has_end || terms.fits(work, sampler.left_ns())) {
@@ -246,14 +252,13 @@ fn threads(options: &Options, all: u32) -> Vec<u32> {
 
 /// The case of a row; one that could not be begun with says why in its first trial.
 fn case<'a>(work: Work, terms: &Terms, topology: &'a Topology) -> Case<'a, MatrixRow> {
-    let Terms { threads, seed, .. } = *terms;
+    let Terms { threads, seed, quota_cpus, .. } = *terms;
     let shape = terms.shape(work);
     let row = MatrixRow { id: work.id(), threads, shape: shape.as_ref().ok().copied() };
     let trial = move |trial_seed| {
         let warnings = crowd(threads, topology);
         // What a quota held back counts, too: by chance it is one trial and not the next.
-        let is_sustained = warning::has(&warnings, warning::CPU_QUOTA);
-        let quota_cpus = topology.quota_cpus.filter(|_| is_sustained);
+        let is_sustained = quota_cpus.is_some();
         let sample = topology.probe.around(&topology.cpus, is_sustained, || {
             sample(work, shape.clone()?, (threads, quota_cpus), seed ^ trial_seed)
         })?;
@@ -315,8 +320,7 @@ fn best(measured: &Measured<MatrixRow>) -> Option<Measured<MatrixRow>> {
     let facts = Facts::default().with(fact::CHOSEN_FROM_TRIALS, outcome.n);
     let mut best = Outcome { median: Some(rate), n: 1, samples: vec![rate], ..blank(&row) };
     best.take_over(outcome);
-    let outcome = best;
-    Some(Measured { row, outcome, facts, further: Vec::new() })
+    Some(Measured { row, outcome: best, facts, further: Vec::new() })
 }
 
 /// Says what shows that a row with a figure happened.

@@ -108,6 +108,7 @@ mod tests {
             order: None,
             trials: 10,
             threads: 2,
+            quota_cpus: None,
             time_ns: 12_000_000_000,
             room: Room::of(Some(20_000_000_000), None, None),
             seed: 1,

@@ -7,7 +7,7 @@ use super::*;
 
 fn terms(order: Option<u64>) -> Terms {
     let room = Room::of(Some(1 << 30), None, None);
-    Terms { order, trials: 3, threads: 2, time_ns: 1_000_000, room, seed: 5 }
+    Terms { order, trials: 3, threads: 2, quota_cpus: None, time_ns: 1_000_000, room, seed: 5 }
 }
 
 /// The facts of a row after three trials, and the figures of these.
@@ -51,6 +51,16 @@ fn a_row_lists_its_trials() {
 fn without_an_order_one_is_found() {
     for work in [Work::Solve, Work::Product] {
         assert!(terms(None).shape(work).unwrap().order >= 96);
+    }
+}
+
+#[test]
+fn of_a_quota_small_runs_count_what_they_take_of_it() {
+    for work in [Work::Solve, Work::Product] {
+        let of = |quota_cpus| Terms { quota_cpus, time_ns: 1 << 40, ..terms(None) };
+        let rate = |quota_cpus| work.probe(&of(quota_cpus)).unwrap();
+        let (half, thousandth) = (rate(Some(0.5)), rate(Some(0.001)));
+        assert!(thousandth < half / 20.0, "{thousandth} {half}");
     }
 }
 
