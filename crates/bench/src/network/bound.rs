@@ -112,6 +112,9 @@ fn bottleneck(
         (ratio(fact::SENDER_CPU_RATIO), ratio(fact::RECEIVER_CPU_RATIO));
     let held = fact::share(facts, fact::THROTTLED_NS, fact::TRIALS_NS).unwrap_or(0.0);
     let is_dropped = ratio(fact::DROPPED_RATIO) >= MANY && receiver_cpu >= sender_cpu.min(BUSY);
+    // Without a rate a sender of datagrams waits for nothing but a CPU, and room in its socket.
+    let waits_to_send = facts.number(fact::DATAGRAMS_SENT).is_some()
+        && sender_cpu.max(ratio(fact::CPU_BUSY_RATIO)) < MOSTLY;
     // The first that is so.
     let signs = [
         ("the rate asked for", asked.is_some_and(|share| share >= 0.98)),
@@ -126,8 +129,8 @@ fn bottleneck(
         ("the receiver's window", ratio(fact::RECEIVER_WINDOW_RATIO) >= MOSTLY),
         ("the send buffer", ratio(fact::SEND_BUFFER_RATIO) >= MOSTLY),
         (
-            "the path: a link or a queue between the ends (congestion window)",
-            has_path && waits_for_path(facts) >= MOSTLY,
+            "the path: a link or a queue between the ends",
+            has_path && (waits_for_path(facts) >= MOSTLY || asked.is_none() && waits_to_send),
         ),
     ];
     let found = signs.into_iter().find(|(_, is_so)| *is_so);
@@ -371,9 +374,9 @@ mod tests {
     #[test]
     fn each_bottleneck_has_its_facts() {
         use fact::{
-            CPU_BUSY_RATIO, DROPPED_RATIO, LOST_RATIO, RECEIVER_CPU_RATIO, RECEIVER_WINDOW_RATIO,
-            RETRANSMIT_RATIO, SEND_BUFFER_RATIO, SENDER_CPU_RATIO, TCP_BUFFER_LIMITED_NS,
-            TCP_BUSY_NS, TCP_RECEIVER_LIMITED_NS, TCP_TIME_NS,
+            CPU_BUSY_RATIO, DATAGRAMS_SENT, DROPPED_RATIO, LOST_RATIO, RECEIVER_CPU_RATIO,
+            RECEIVER_WINDOW_RATIO, RETRANSMIT_RATIO, SEND_BUFFER_RATIO, SENDER_CPU_RATIO,
+            TCP_BUFFER_LIMITED_NS, TCP_BUSY_NS, TCP_RECEIVER_LIMITED_NS, TCP_TIME_NS,
         };
         let busy = idle_with(&[(SENDER_CPU_RATIO, 0.99)]);
         assert_eq!(bottleneck(&busy, None, Some(0.97), true), "the link");
@@ -398,9 +401,14 @@ mod tests {
                     (TCP_RECEIVER_LIMITED_NS, 1.0),
                     (TCP_BUFFER_LIMITED_NS, 2.0),
                 ],
-                "the path: a link or a queue between the ends (congestion window)",
+                "the path: a link or a queue between the ends",
             ),
             (&[], "unknown: no CPU, window, link or loss stands out"),
+            (&[(DATAGRAMS_SENT, 1e6)], "the path: a link or a queue between the ends"),
+            (
+                &[(DATAGRAMS_SENT, 1e6), (CPU_BUSY_RATIO, 0.8)],
+                "unknown: no CPU, window, link or loss stands out",
+            ),
         ] {
             assert_eq!(bottleneck(&idle_with(facts), None, None, true), expected, "{facts:?}");
         }
@@ -409,7 +417,8 @@ mod tests {
     #[test]
     fn loopback_has_no_path_to_wait_for_and_no_loss_on_it() {
         let waiting = [(fact::TCP_TIME_NS, 100.0), (fact::TCP_BUSY_NS, 98.0)];
-        for facts in [&[(fact::RETRANSMIT_RATIO, 0.01)][..], &waiting] {
+        let sent = [(fact::DATAGRAMS_SENT, 1e6)];
+        for facts in [&[(fact::RETRANSMIT_RATIO, 0.01)][..], &waiting, &sent] {
             let name = bottleneck(&idle_with(facts), None, None, false);
             assert!(name.starts_with("unknown"), "{facts:?}");
         }
