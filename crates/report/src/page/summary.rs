@@ -10,7 +10,7 @@ mod race;
 pub(crate) mod tuned;
 mod usual;
 
-use flatout_measure::record::{Better, Ceiling, Outcome, Provenance, Record, Status};
+use flatout_measure::record::{Better, Outcome, Provenance, Record, Status};
 use flatout_measure::warning;
 
 pub(super) use self::changes::of_comparison;
@@ -123,6 +123,8 @@ pub(crate) struct SummaryLine {
     /// Percentiles and the like.
     pub further: String,
     pub bottleneck: String,
+    /// Which of several ways was the fastest; what limits it matters more.
+    pub ways: String,
     /// A ratio and its interval, where that is what the line is about.
     pub change: Option<Ratio>,
     pub tone: Tone,
@@ -153,7 +155,8 @@ impl SummaryLine {
             true => String::new(),
             false => format!("usual {}", self.usual),
         };
-        let words = [self.word.into(), usual, self.further.clone(), self.bottleneck.clone()];
+        let Self { word, further, bottleneck, ways, .. } = self;
+        let words = [(*word).to_owned(), usual, further.clone(), bottleneck.clone(), ways.clone()];
         words.into_iter().filter(|word| !word.is_empty()).collect()
     }
 }
@@ -190,8 +193,8 @@ fn figures(record: &Record, earlier: &[Record]) -> Summary {
     let mut summary = Summary { heads: HEADS, ..Summary::default() };
     for (name, row) in rows(record) {
         let mut line = line(&name, row);
-        let known = usual::here(&name, row, record, earlier);
-        let known = known.or_else(|| usual::derived(row, record));
+        let here = usual::here(&name, row, record, earlier);
+        let known = here.or_else(|| usual::derived(row, record));
         if let (Some(known), Some((median, unit))) = (known, figure(row)) {
             line.usual = known.text(&Scale::of(unit, median));
             line.usual_origin = known.origin;
@@ -223,7 +226,8 @@ fn line(name: &str, row: &Outcome) -> SummaryLine {
         figure: scale.text(median),
         interval: row.half_width().map(quantity::half).unwrap_or_default(),
         word: reservation.unwrap_or_else(|| label::word(row.status, row.ci95)),
-        further: percentile(row).or_else(|| fastest_way(row)).unwrap_or_default(),
+        further: percentile(row).unwrap_or_default(),
+        ways: fastest_way(row).unwrap_or_default(),
         tone: label::tone(row.status),
         ..SummaryLine::default()
     };
@@ -239,16 +243,16 @@ fn line(name: &str, row: &Outcome) -> SummaryLine {
     }
     // What is no figure of its line is not limited by what limits that either.
     let Some(ceiling) = row.ceiling.as_ref().filter(|_| reservation.is_none()) else { return line };
-    line.bottleneck = Some(gist(&ceiling.limiter))
-        .filter(|gist| *gist != "unknown")
-        .unwrap_or_default()
-        .to_owned();
-    if row.unit == "ns" && line.bottleneck.split(' ').any(|word| word == LATENCY) {
-        // A latency is not limited by itself.
-        line.bottleneck.clear();
+    let gist = gist(&ceiling.limiter);
+    // A latency is not limited by itself.
+    let is_itself = row.unit == "ns" && gist.split(' ').any(|word| word == LATENCY);
+    if gist != "unknown" && !is_itself {
+        line.bottleneck = gist.to_owned();
     }
-    line.share = share(ceiling);
-    if let (Some(_), Some(value)) = (line.share, ceiling.value) {
+    let is_bound = !matches!(ceiling.provenance, Provenance::BestSeen | Provenance::Unknown);
+    let value = ceiling.value.filter(|_| is_bound);
+    line.share = ceiling.ratio.filter(|ratio| value.is_some() && ratio.is_finite());
+    if let (Some(_), Some(value)) = (line.share, value) {
         let bound = match unit == row.unit {
             true => quantity::value(unit, value),
             // A time is told as a rate, and so is its bound.
@@ -262,12 +266,6 @@ fn line(name: &str, row: &Outcome) -> SummaryLine {
         line.origin = format!("{}, {}", ceiling.name, label::provenance(ceiling.provenance));
     }
     line
-}
-
-/// The share of a known bound.
-fn share(ceiling: &Ceiling) -> Option<f64> {
-    let is_bound = !matches!(ceiling.provenance, Provenance::BestSeen | Provenance::Unknown);
-    ceiling.ratio.filter(|ratio| is_bound && ceiling.value.is_some() && ratio.is_finite())
 }
 
 /// Warnings that a figure is not that of what its line is named after, in a word.

@@ -1,6 +1,6 @@
 //! The lines of records made by hand.
 
-use flatout_measure::record::{End, Start};
+use flatout_measure::record::{Ceiling, End, Start};
 use flatout_measure::warning::{self, Warning};
 use serde_json::{Value, json};
 
@@ -284,13 +284,16 @@ fn a_line_of_a_pair_says_that_one_of_both_had_less_to_do() {
 }
 
 #[test]
-fn of_several_ways_that_were_compared_the_summary_says_that_this_is_the_fastest() {
-    let of = |ways: u64| {
+fn of_several_ways_the_summary_names_the_fastest_where_the_bottleneck_leaves_room() {
+    let of = |ways: u64, columns: usize| {
         let audit = json!({"ways_compared": ways, "sender": "write", "placement": "together"});
         let mut row = row("network/tcp-throughput", json!({"streams": 1}), Some(2e9));
         row.audit = audit.as_object().cloned().unwrap();
-        figures(&record(vec![row]), &[]).lines[0].further.clone()
+        row.ci95 = Some([1.9e9, 2.1e9]);
+        row.ceiling = Some(Ceiling::unknown("the link").limited_by("the path: a link or a queue"));
+        figures(&record(vec![row]), &[]).lines[0].remark_within(UsualPlace::InColumn, columns)
     };
-    assert_eq!(of(8), "fastest of 8 ways: write, together");
-    assert_eq!(of(1), "", "nothing was compared");
+    assert_eq!(of(8, 80), "path; fastest of 8 ways: write, together");
+    assert_eq!(of(8, 36), "path");
+    assert_eq!(of(1, 80), "path", "nothing was compared");
 }
