@@ -27,6 +27,9 @@ const NOUNS: [(&str, &str); 8] = [
     ("fio_command", "check with fio"),
 ];
 
+/// Members of the environment that are null where there is none of it: nothing was left unread.
+pub(crate) const ABSENT: [&str; 3] = ["cpu_quota_cpus", "memory_limit_bytes", "io_uring_disabled"];
+
 /// The parameters in the order of reading.
 pub(crate) fn ordered(parameters: &Map<String, Value>) -> Vec<(&str, &Value)> {
     let mut pairs: Vec<_> = parameters.iter().map(|(key, value)| (key.as_str(), value)).collect();
@@ -153,6 +156,7 @@ pub(crate) fn spelled(key: &str, value: &Value, size: fn(u64) -> String) -> Stri
         Value::String(text) => text.clone(),
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
+        Value::Null if ABSENT.contains(&key) => "none".to_owned(),
         Value::Null => "unknown".to_owned(),
         Value::Number(number) => match (unit_of(key), number.as_u64(), number.as_f64()) {
             ("bytes", Some(bytes), _) => size(bytes),

@@ -1,6 +1,7 @@
 //! A comparison as a page: the machines, the verdict, then the rows by verdict.
 
 use flatout_measure::comparison::{Comparison, Figure, Row as Judged, Verdict};
+use flatout_measure::record::Better;
 
 use super::column::{self, Column, Known};
 use super::{Block, Cell, Page, Pairs, PairsKind, Part, Picture, Ratio, Row, Section, Table};
@@ -146,7 +147,7 @@ impl Strip {
     pub(super) fn picture(self, row: &Judged) -> Option<Ratio> {
         let (ratio, ci95) = (row.ratio?, row.ci95?);
         let text = format!("ratio {}, interval {}", words::ratio_text(ratio), interval_text(ci95));
-        let turn = if words::direction(row).is_empty() { 1.0 } else { -1.0 };
+        let turn = if row.better == Better::Higher { 1.0 } else { -1.0 };
         let [low, high] = ci95.map(|end| turn * end.ln());
         Some(Ratio {
             ratio: turn * ratio.ln(),
@@ -175,7 +176,7 @@ fn row_of(row: &Judged, strip: Strip) -> Row {
         Cell::plain(median.unwrap_or_else(|| label::no_figure(figure.status).to_owned()))
     };
     let mut parameters = words::parameters(row);
-    parameters.extend(Some(words::direction(row).to_owned()).filter(|word| !word.is_empty()));
+    parameters.extend((row.better == Better::Lower).then(|| "less is better".to_owned()));
     let tone = tone(row.verdict);
     let ratio = Cell { tone, ..Cell::or_dash(row.ratio.map(words::ratio_text)) };
     let mut cells = vec![

@@ -12,9 +12,6 @@ use super::{findings, storage};
 use crate::text::{self, Joined};
 use crate::{label, order, quantity};
 
-/// Members that are null where there is none of it: nothing was left unread.
-const ABSENT: [&str; 3] = ["cpu_quota_cpus", "memory_limit_bytes", "io_uring_disabled"];
-
 /// The facts with their names, in the order in which a reader asks.
 pub(crate) fn facts(record: &Record) -> Vec<(&'static str, String)> {
     let environment = &record.start.environment;
@@ -133,7 +130,7 @@ fn gather(owner: &str, value: &Value, names: &mut Vec<String>) {
             let own = members.get("name").and_then(Value::as_str).unwrap_or(owner);
             for (key, member) in members {
                 match member {
-                    Value::Null if ABSENT.contains(&key.as_str()) => {}
+                    Value::Null if label::ABSENT.contains(&key.as_str()) => {}
                     Value::Null => {
                         let noun = label::noun(key);
                         let text = if own.is_empty() { noun } else { format!("{noun} of {own}") };

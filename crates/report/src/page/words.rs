@@ -4,7 +4,7 @@ use flatout_measure::comparison::{
     Comparison, Counts, Difference, Figure, LOAD, NoiseSource, Reason, Row, RowName, Side,
     ThresholdSource, Verdict,
 };
-use flatout_measure::record::{Better, Status};
+use flatout_measure::record::Status;
 use flatout_measure::units;
 
 use crate::text::{self, Joined};
@@ -64,6 +64,14 @@ pub(super) fn difference(difference: &Difference) -> [String; 3] {
         value => label::spelled(key, value, quantity::rounded_size),
     };
     [words, shown(&difference.old), shown(&difference.new)]
+}
+
+/// The names of what differs between the machines, but for the load, of which [`load`] tells.
+pub(super) fn differing(comparison: &Comparison) -> Option<String> {
+    let is_load = |found: &&Difference| found.name == LOAD || found.name.ends_with("load_average");
+    let lasting = comparison.environment.iter().filter(|found| !is_load(found));
+    let names = lasting.map(|found| difference(found)[0].clone()).joined(", ");
+    (!names.is_empty()).then(|| format!("differs: {names}"))
 }
 
 /// What counts as the same, what these runs can find, and how many it takes.
@@ -238,12 +246,4 @@ pub(super) fn only_counted(rows: &[Row]) -> String {
         (count(Reason::Repeats), "repeating others"),
     ]);
     if words.is_empty() { words } else { format!("Rows not listed: {words}.") }
-}
-
-/// Which way is up, for rows where less is better.
-pub(super) fn direction(row: &Row) -> &'static str {
-    match row.better {
-        Better::Higher => "",
-        Better::Lower => "less is better",
-    }
 }

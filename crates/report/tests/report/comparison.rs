@@ -150,6 +150,27 @@ fn several_comparisons_on_a_page_give_no_name_twice() {
 }
 
 #[test]
+fn a_summary_names_what_differs_and_a_quota_that_is_not_set_is_none() {
+    let with = |quota: Value| {
+        let mut side = run(2, 1.0);
+        side.start.environment["cpu_quota_cpus"] = quota;
+        side.start.environment["load_average"] = json!([0.1, 0.1, 0.1]);
+        vec![side]
+    };
+    let shown = |new: &[Record], extent| {
+        let document = held(&with(Value::Null), new, &Question::default());
+        render(&document, Form::Table, &Style { extent, ..FULL })
+    };
+    let mut limited = with(json!(0.6));
+    limited[0].start.environment["load_average"] = json!([4.0, 4.0, 4.0]);
+    let summary = shown(&limited, Extent::Summary);
+    assert!(summary.contains("\ndiffers: CPU quota CPUs\n"), "{summary}");
+    let whole = shown(&limited, Extent::Full);
+    assert!(whole.contains("CPU quota CPUs  none"), "{whole}");
+    assert!(!shown(&with(Value::Null), Extent::Summary).contains("differs:"));
+}
+
+#[test]
 fn a_summary_fits_a_screen_of_80_and_120_columns() {
     for width_columns in [80, 120] {
         let style = Style { width_columns, extent: Extent::Summary, ..FULL };

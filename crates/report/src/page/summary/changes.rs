@@ -22,11 +22,13 @@ pub(in crate::page) fn of_comparison(comparison: &Comparison) -> Section {
     if comparison.same_machine != Some(true) || comparison.same_run {
         section.push(Block::Text(words::machines(comparison).to_owned(), Tone::Warn));
     }
-    let differing = |row: &Row| !matches!(row.verdict, Verdict::Same | Verdict::Incomparable);
+    if let Some(names) = words::differing(comparison) {
+        section.push(Block::Text(names, Tone::Plain));
+    }
     let named = comparison.rows.iter().map(|row| (row.id.as_str(), &row.parameters));
     let own = label::own_words(&named.collect::<Vec<_>>());
     let mut rows: Vec<(&Row, Vec<String>)> = comparison.rows.iter().zip(own).collect();
-    rows.retain(|(row, _)| differing(row));
+    rows.retain(|(row, _)| !matches!(row.verdict, Verdict::Same | Verdict::Incomparable));
     let rank = |row: &Row| words::ORDER.iter().position(|known| *known == row.verdict);
     let size = |row: &Row| row.ratio.map_or(0.0, |ratio| ratio.ln().abs());
     rows.sort_by(|(a, _), (b, _)| rank(a).cmp(&rank(b)).then(size(b).total_cmp(&size(a))));
