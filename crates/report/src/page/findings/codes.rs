@@ -59,7 +59,8 @@ const WARN: &[Known] = table! {
         "for the disk, measure below it";
     DEVICE_UNKNOWN: "what lies below the directory cannot be seen, nor whether a disk took part",
         "measure where /sys shows the disks (outside of the container)";
-    CPU_QUOTA: "the control group's CPU quota is below what the threads could use", "raise cpu.max";
+    CPU_QUOTA: "the control group's CPU quota is below what the threads could use",
+        "raise cpu.max (cpu.cfs_quota_us)";
     IO_LIMIT: "the control group limits the device", "raise io.max (blkio.throttle.*)";
     LOCAL_LOAD: "threads waited for a CPU because of other programs", "stop them and run again";
     DISTURBED: "most trials were disturbed from outside", "run again when the machine is quiet";

@@ -2,7 +2,7 @@
 
 use flatout_measure::load;
 use flatout_measure::record::{Load, Record};
-use flatout_measure::warning::NEARLY_FULL_SHARE;
+use flatout_measure::warning::{self, NEARLY_FULL_SHARE};
 use serde_json::{Map, Value};
 
 use super::Severity::{Note, Warn};
@@ -82,9 +82,10 @@ pub(super) fn of_environment(record: &Record) -> Vec<Finding> {
         let text = format!("only {allowed} of {online} CPUs may be used");
         find(Warn, text, "look at taskset, cpuset.cpus or the container's settings");
     }
-    if let Some((quota, online)) = less("cpu_quota_cpus", "cpus_online") {
+    let is_told = record.results.iter().any(|row| warning::has(&row.warnings, warning::CPU_QUOTA));
+    if let Some((quota, online)) = less("cpu_quota_cpus", "cpus_online").filter(|_| !is_told) {
         let text = format!("CPU quota of {} of {online} CPUs", quantity::number(quota));
-        find(Warn, text, "raise cpu.max of the control group");
+        find(Warn, text, "raise cpu.max (cpu.cfs_quota_us) of the control group");
     }
     if let Some((limit, memory)) = less("memory_limit_bytes", "memory_bytes") {
         let [limit, memory] = [limit, memory].map(|bytes| quantity::value("bytes", bytes));

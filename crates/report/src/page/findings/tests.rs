@@ -72,6 +72,9 @@ fn what_made_tests_smaller_is_that_of_the_rows() {
 fn settings_and_limits_of_the_machine_are_found() {
     of_machine(json!({"cpus_online": 8, "cpus_allowed": 2}), "WARN", "only 2 of 8 CPUs");
     of_machine(json!({"cpus_online": 8, "cpu_quota_cpus": 1.5}), "WARN", "CPU quota of 1.50 of 8");
+    let quota = json!({"cpus_online": 8, "cpu_quota_cpus": 1.5});
+    let rows = vec![row("cpu/x", &[warning::CPU_QUOTA])];
+    only(found(quota, rows, End::default()), "WARN", "CPU quota is below what the threads");
     let limited = json!({"memory_limit_bytes": 1 << 30, "memory_bytes": 1_u64 << 33});
     of_machine(limited, "NOTE", "limited to 1.00 GiB of 8.00 GiB");
     of_machine(json!({"governor": "powersave"}), "NOTE", "governor is powersave");
