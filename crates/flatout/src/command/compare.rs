@@ -7,6 +7,7 @@ mod making;
 mod noise;
 pub mod noise_file;
 
+use std::iter::once;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -75,11 +76,11 @@ fn of_states(comparisons: Vec<Comparison>) -> Document {
 fn comparisons(arguments: &Arguments) -> Result<Document, Failure> {
     let (old_path, new_paths) =
         arguments.files.split_first().expect("the arguments rule out that no FILE is given");
-    let old = read_all(&with_more(old_path, &arguments.more_old))?;
+    let old = read_all(once(old_path).chain(&arguments.more_old))?;
     let known = noise_file::load();
     let mut found = Vec::new();
     for new_path in new_paths {
-        let new = read_all(&with_more(new_path, &arguments.more_new))?;
+        let new = read_all(once(new_path).chain(&arguments.more_new))?;
         let names = [name(old_path, arguments), name(new_path, arguments)];
         found.push(held(arguments, &known, names, [old.clone(), new]));
     }
@@ -122,10 +123,6 @@ fn held(
     compare(old, Runs { name: &names[1], records: &new }, &question)
 }
 
-fn with_more<'a>(first: &'a Path, more: &'a [PathBuf]) -> Vec<&'a Path> {
-    std::iter::once(first).chain(more.iter().map(PathBuf::as_path)).collect()
-}
-
 /// The noise of the one machine that all runs are of, if it is known.
 fn learned<'a>(
     known: &[Learned],
@@ -145,8 +142,15 @@ fn learned<'a>(
 
 /// Reads files, and the files of folders. A run that several of them hold, as a record and as its
 /// page, counts once.
-fn read_all(paths: &[impl AsRef<Path>]) -> Result<Vec<Record>, String> {
-    let records = read_each(paths)?;
+fn read_all<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<Vec<Record>, String> {
+    let mut records = Vec::new();
+    for path in paths {
+        for run in listed(path)? {
+            let record = history::document(&run)?;
+            complain_of(&record, &run);
+            records.push(record);
+        }
+    }
     let count = records.len();
     let kept = distinct(records, are_one_run);
     if kept.len() < count {
@@ -157,16 +161,6 @@ fn read_all(paths: &[impl AsRef<Path>]) -> Result<Vec<Record>, String> {
     Ok(kept)
 }
 
-fn read_each(paths: &[impl AsRef<Path>]) -> Result<Vec<Record>, String> {
-    let mut records = Vec::new();
-    for path in paths.iter().map(AsRef::as_ref) {
-        for run in listed(path)? {
-            records.push(read(&run)?);
-        }
-    }
-    Ok(records)
-}
-
 /// The runs of a folder, or the one of a file.
 fn listed(path: &Path) -> Result<Vec<PathBuf>, String> {
     if !path.is_dir() {
@@ -174,16 +168,12 @@ fn listed(path: &Path) -> Result<Vec<PathBuf>, String> {
     }
     let runs = history::files(path, &["json", "html"])?;
     if runs.is_empty() {
-        return Err(format!("{path:?} is a directory without a .json or .html file"));
+        return Err(format!(
+            "{path:?} is a directory without a .json or .html file; where two trees differ says \
+             flatout copy --checksum --delete --dry-run --itemize -T OLD NEW"
+        ));
     }
     Ok(runs)
-}
-
-/// Reads a record; says so if its run did not end well.
-fn read(path: &Path) -> Result<Record, String> {
-    let record = history::document(path)?;
-    complain_of(&record, path);
-    Ok(record)
 }
 
 /// Says so if a run did not end well.
