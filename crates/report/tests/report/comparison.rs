@@ -159,7 +159,7 @@ fn a_summary_names_what_differs_and_a_quota_that_is_not_set_is_none() {
     };
     let shown = |new: &[Record], extent| {
         let document = held(&with(Value::Null), new, &Question::default());
-        render(&document, Form::Table, &Style { extent, ..FULL })
+        render(&document, Format::Table, &Style { extent, ..FULL })
     };
     let mut limited = with(json!(0.6));
     limited[0].start.environment["load_average"] = json!([4.0, 4.0, 4.0]);
