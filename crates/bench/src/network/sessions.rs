@@ -2,8 +2,8 @@
 //! family of addresses, with servers of this process's own.
 
 use std::cell::{RefCell, RefMut};
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::thread::{self, Scope};
 
 use flatout_io::cause_text;
@@ -58,6 +58,15 @@ fn start_server<'s>(
     let broken = |error: io::Error| {
         Error::Network(format!("cannot listen at {address}: {}", cause_text(&error)))
     };
+    // As of a namespace in which nobody brought it up; nothing is sent.
+    let way = UdpSocket::bind((address, 0)).and_then(|socket| socket.connect((address, PORT)));
+    if let Err(error) = way
+        && matches!(error.kind(), ErrorKind::AddrNotAvailable | ErrorKind::NetworkUnreachable)
+    {
+        let cause = cause_text(&error);
+        let text = format!("the loopback interface (lo) is down or lacks {address}: {cause}");
+        return Err(Error::Network(text));
+    }
     let key = Key(token::random::<32>().map_err(broken)?);
     let server = Server::bind(&[(address, 0).into()], key.clone()).map_err(broken)?;
     let (at, shortage) = (server.address().map_err(broken)?, server.shortage());

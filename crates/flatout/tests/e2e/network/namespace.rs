@@ -306,3 +306,12 @@ fn without_ipv6_its_rows_say_so() {
         assert_eq!(row["status"], "unsupported", "{row:#}");
     }
 }
+
+#[test]
+fn a_loopback_that_is_down_is_named() {
+    let pair = needs!(Pair::new());
+    let folder = Folder::new();
+    needs!(ip(&format!("-n {} link set lo down", pair.near)));
+    let ran = inside(&folder, &pair.near, &["bench", "network", "--rounds", "1"]).run();
+    ran.complains(1, &["the loopback interface (lo) is down"]);
+}
