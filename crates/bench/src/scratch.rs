@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use flatout_measure::{Event, Warning, size_text, warning};
+use flatout_sys::resource_limit::{Resource, soft_limit};
 use flatout_sys::{
     CancelToken, Filesystem, Nature, descriptor, filesystem, fill_random, memory, monotonic_ns,
 };
@@ -88,6 +89,7 @@ pub fn size(
         (most_bytes.unwrap_or(u64::MAX), "--max-write".to_owned()),
         (part_of(free), format!("{} free, of which one tenth", size_text(free))),
         (memory / MEMORY_PART, format!("{} of memory, of which a quarter", size_text(memory))),
+        longest(),
     ];
     let (most, limit) = limits.into_iter().min_by_key(|(size, _)| *size).unwrap_or_default();
     let size = wanted_bytes.min(most);
@@ -100,6 +102,11 @@ pub fn size(
         )));
     }
     Ok((size - size % CHUNK_BYTES as u64, (most < wanted_bytes).then_some(limit)))
+}
+
+/// How long a file of this process may be, and what limits it.
+pub(crate) fn longest() -> (u64, String) {
+    (soft_limit(Resource::Fsize).unwrap_or(u64::MAX), "ulimit -f".to_owned())
 }
 
 /// Bytes that may be taken where so many are free.

@@ -4,13 +4,18 @@ use std::io;
 
 use rustix::io::Errno;
 
-/// The kernel's words without Rust's "(os error 2)": the shape of every message.
+use crate::resource_limit::{Resource, soft_limit};
+
+/// The kernel's words without Rust's "(os error 2)": the shape of every message. With those about the
+/// length of a file, the limit on it that whoever started this process set (setrlimit(2)).
 pub fn cause_text(source: &io::Error) -> String {
-    let text = source.to_string();
-    match text.rfind(" (os error ") {
-        Some(end) => text[..end].to_owned(),
-        None => text,
+    let mut text = source.to_string();
+    text.truncate(text.rfind(" (os error ").unwrap_or(text.len()));
+    let is_long = source.raw_os_error() == Some(libc::EFBIG);
+    if let Some(bytes) = is_long.then(|| soft_limit(Resource::Fsize)).flatten() {
+        text.push_str(&format!(" (ulimit -f: {bytes} bytes)"));
     }
+    text
 }
 
 /// What the kernel said; an error of ours is one of input and output.

@@ -337,6 +337,7 @@ fn file_bytes(
         (beside, format!("{} free, of which {tenth}", size_text(free))),
         (memory_part, "a part of the available memory".to_owned()),
         (most, "--max-write, less what other files take".to_owned()),
+        scratch::longest(),
     ];
     let (size, limit) = limits.into_iter().min_by_key(|(size, _)| *size).unwrap_or_default();
     let size = if size < LEAST_BYTES { size } else { size - size % LEAST_BYTES };

@@ -130,7 +130,7 @@ fn a_limit_on_file_size_is_a_failure_that_leaves_nothing_behind() {
             for threads in ["1", "3"] {
                 let more = ["--engine", engine, "--caching", caching, "--threads", threads];
                 let ran = limited(folder.flatout(EIGHT.split(' ').chain(more)));
-                fails(&ran, &["cannot write", "new", "File too large"]);
+                fails(&ran, &["cannot write", "new", "File too large (ulimit -f: "]);
             }
         }
     }
@@ -142,7 +142,7 @@ fn the_signal_of_a_file_size_limit_kills_nobody() {
     let script = "ulimit -f 2048; exec \"$0\" write new --block-count 64 --format json";
     let words = ["-c".into(), script.into(), executable().into()].to_vec();
     let ran = folder.program("sh".as_ref(), words).run();
-    fails(&ran, &["cannot write", "new", "File too large"]);
+    fails(&ran, &["cannot write", "new", "File too large (ulimit -f: "]);
 }
 
 #[test]
@@ -165,6 +165,6 @@ fn a_failed_overwrite_keeps_the_file() {
     let folder = Folder::new();
     random_file(&folder.join("new"), 5000, 1);
     let ran = limited(folder.flatout(EIGHT.split(' ').chain(["--overwrite"])));
-    fails(&ran, &["cannot write", "new", "File too large"]);
+    fails(&ran, &["cannot write", "new", "File too large (ulimit -f: "]);
     assert!(folder.join("new").exists(), "a file that the run did not create is not removed");
 }

@@ -206,7 +206,8 @@ fn a_file_that_may_not_become_so_long_is_named_and_the_others_are_copied() {
             .run();
         assert_eq!(ran.exits(1).complaints().len(), 2, "{ran}");
         for name in ["copy/b-long\": ", "copy/sub/d-long\": "] {
-            let is_named = |line: &str| line.contains(name) && line.ends_with("File too large");
+            let is_named =
+                |line: &str| line.contains(name) && line.ends_with("(ulimit -f: 1048576 bytes)");
             assert!(ran.stderr.lines().any(is_named), "{name}{ran}");
         }
         for (path, what) in differences(&likeness(&tree), &likeness(&target)) {
