@@ -50,6 +50,9 @@ impl From<ThreadError> for TrialError {
 
 impl From<Error> for TrialError {
     fn from(error: Error) -> Self {
-        Self::Failed(error.to_string())
+        match error {
+            Error::Warned(why) => Self::NoMore(why),
+            error => Self::Failed(error.to_string()),
+        }
     }
 }

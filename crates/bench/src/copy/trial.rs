@@ -47,12 +47,7 @@ fn copy(wanted: &Wanted, site: &Site) -> Result<Sample, TrialError> {
     let options = &site.options;
     let source = site.source(&wanted.corpus);
     site.settle()?;
-    let facts = state::bring(&source, options.state, options.clearing, options.run.cancel);
-    let mut facts = facts.map_err(|error| match error {
-        // Memory is short, or somebody holds the files.
-        Error::Warned(warning) => TrialError::NoMore(warning),
-        other => other.into(),
-    })?;
+    let mut facts = state::bring(&source, options.state, options.clearing, options.run.cancel)?;
     let target = site.fresh();
     let call = Manner::FLATOUT.invocation(&options.run.flatout, &source, &target);
     let mut runner = SystemRunner { cancel: options.run.cancel };

@@ -1,10 +1,14 @@
 //! A whole run on a real directory, with a clock that nobody waits for.
 
+use std::fs::File;
+use std::os::fd::AsFd;
+
 use flatout_io::SizeClass;
 use flatout_measure::clock::SystemClock;
 use flatout_measure::guard::{FakeWitness, Reading};
 use flatout_measure::units::parse_size;
-use flatout_measure::{Sampler, Status};
+use flatout_measure::{Sampler, Status, TrialError};
+use flatout_sys::mapping::Window;
 
 use super::*;
 
@@ -80,6 +84,28 @@ fn each_kind_of_work_gets_settings_that_were_tried_and_a_limit_not_below_them() 
     let tiny = find(Work::Copy, SizeClass::Tiny, true).unwrap();
     assert_eq!(tiny.file_bytes, 4096);
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "all is removed");
+}
+
+/// As where somebody has the file mapped, or a filesystem keeps what it is told to drop.
+#[test]
+fn a_file_that_stays_cached_is_no_failure_of_a_setting() {
+    let directory = tempfile::tempdir().unwrap();
+    if scratch::on(directory.path()).unwrap().in_memory {
+        return eprintln!("skipped: temporary files lie in memory, where nothing is ever cold");
+    }
+    let options = options(vec![directory.path().to_owned()], 2 << 30);
+    let place = [TunedPlace::make(0, directory.path(), &options).unwrap()];
+    let file = File::open(place[0].large_file()).unwrap();
+    let length = file.metadata().unwrap().len() as usize;
+    let held = Window::map(file.as_fd(), 0, length).unwrap();
+    assert_ne!(held.view(0, length).xor32(), 0);
+    let groups = group::all(&place, 2);
+    let is_cold = |group: &&Group<'_>| group.work == Work::Copy && !group.cached;
+    let group = groups.iter().rfind(is_cold).unwrap();
+    let why = copying::copy(group, &group.usual, &options).unwrap_err();
+    assert!(matches!(&why, TrialError::NoMore(why) if why.code == warning::NOT_COLD), "{why:?}");
+    drop((groups, held));
+    place.into_iter().for_each(|place| place.leave().unwrap());
 }
 
 #[test]
