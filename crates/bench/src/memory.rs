@@ -80,11 +80,11 @@ impl Options {
     }
 
     /// Bytes of a row of blocks beside caches that end with one of so many bytes.
-    fn bytes(&self, last_cache_bytes: Option<u64>) -> u64 {
+    fn bytes(&self, last_cache_bytes: u64) -> u64 {
         let usual = match self.run.extent {
             Extent::Full => USUAL_BYTES,
             Extent::Few | Extent::Quick => {
-                let in_memory = last_cache_bytes.unwrap_or(0).saturating_mul(4);
+                let in_memory = last_cache_bytes.saturating_mul(4);
                 in_memory.clamp(FEW_BYTES, USUAL_BYTES)
             }
         };
@@ -97,7 +97,7 @@ impl Options {
 /// # Errors
 /// `Usage`.
 fn check(options: &Options) -> Result<(), Error> {
-    let bytes = options.bytes(None);
+    let bytes = options.bytes(0);
     let most = options.threads(affinity::allowed_cpu_count()).into_iter().max().unwrap_or(1);
     if row::part(bytes, most) == 0 {
         let least = flatout_sys::stream::GRANULE_BYTES as u64 * u64::from(most);

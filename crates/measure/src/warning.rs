@@ -105,7 +105,7 @@ codes! {
     NOT_COLD = "not_cold" => NotDone;
     /// Bytes of the file had not reached storage when the trial began.
     DIRTY_PAGES = "dirty_pages" => NotDone;
-    /// No end of this cache is seen twice in the latency curve; its size is what the CPU declares.
+    /// No end of the cache is seen twice in the latency curve; its size is declared by the CPU, or assumed.
     CACHE_UNCLEAR = "cache_unclear" => Circumstance;
     /// The file lives in memory (tmpfs or the like); no storage is involved.
     MEMORY_FILESYSTEM = "memory_filesystem" => BesideThePoint;

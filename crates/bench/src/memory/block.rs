@@ -62,11 +62,8 @@ pub(super) enum Stores {
 
 impl Stores {
     /// The faster ones for so much memory.
-    pub(super) fn for_bytes(bytes: u64, last_cache_bytes: Option<u64>) -> Self {
-        match last_cache_bytes {
-            Some(cache) if bytes <= cache => Self::ThroughCaches,
-            _ => Self::PastCaches,
-        }
+    pub(super) fn for_bytes(bytes: u64, last_cache_bytes: u64) -> Self {
+        if bytes <= last_cache_bytes { Self::ThroughCaches } else { Self::PastCaches }
     }
 }
 
@@ -86,9 +83,8 @@ mod tests {
 
     #[test]
     fn what_fits_a_cache_is_written_through_it() {
-        assert_eq!(Stores::for_bytes(1 << 20, Some(1 << 20)), Stores::ThroughCaches);
-        assert_eq!(Stores::for_bytes((1 << 20) + 1, Some(1 << 20)), Stores::PastCaches);
-        assert_eq!(Stores::for_bytes(1, None), Stores::PastCaches);
+        assert_eq!(Stores::for_bytes(1 << 20, 1 << 20), Stores::ThroughCaches);
+        assert_eq!(Stores::for_bytes((1 << 20) + 1, 1 << 20), Stores::PastCaches);
     }
 
     #[test]

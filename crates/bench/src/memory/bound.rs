@@ -35,9 +35,9 @@ impl Machine {
 
     /// Size of the last caches that so many threads may have: of several sockets or clusters of cores
     /// each has one of its own.
-    pub(super) fn caches_bytes(&self, threads: u32) -> Option<u64> {
+    pub(super) fn caches_bytes(&self, threads: u32) -> u64 {
         let count = u64::from(threads).min(self.last_caches).max(1);
-        self.levels.last_cache_bytes().map(|bytes| bytes.saturating_mul(count))
+        self.levels.last_cache_bytes().saturating_mul(count)
     }
 
     /// CPUs on which the threads of a row run.
@@ -56,13 +56,11 @@ impl Machine {
             Work::WorkingSet { bytes, .. } => match self.levels.of(bytes)?.name {
                 // Others on a shared cache, or small pages, can make it look like memory in the
                 // latency curve; a set that the cache could hold is no evidence of memory's rate.
-                MEMORY if last_bytes.is_some_and(|cache| bytes < 2 * cache) => {
-                    Some(CACHE_OR_MEMORY)
-                }
+                MEMORY if bytes < last_bytes.saturating_mul(2) => Some(CACHE_OR_MEMORY),
                 name => Some(name),
             },
             Work::Block { .. } | Work::Access(_) => {
-                last_bytes.is_some_and(|bytes| row.array_bytes() > bytes).then_some(MEMORY)
+                (row.array_bytes() > last_bytes).then_some(MEMORY)
             }
         }
     }

@@ -36,8 +36,6 @@ use row::LatencyRow;
 const WALK_NS: u64 = 5_000_000;
 /// Length of a timed walk where few rows have to be quick.
 const SHORT_WALK_NS: u64 = 4_000_000;
-/// What is warmed where no cache is known: more than most have.
-const UNKNOWN_CACHE_BYTES: u64 = 64 << 20;
 /// Part of the time that getting memory beforehand may take.
 const MAKING_PART: u64 = 2;
 /// Least and most memory that a load reads.
@@ -91,8 +89,7 @@ impl Chases {
         (caches, last_caches): (&[DataCache], u64),
         largest: Pages,
     ) -> Self {
-        let cache_bytes =
-            caches.iter().map(|cache| cache.bytes).max().unwrap_or(UNKNOWN_CACHE_BYTES);
+        let cache_bytes = Levels::declared(caches).last_cache_bytes();
         let grid = Grid::new(extent, room_bytes, caches, largest);
         let walk_ns = if extent == Extent::Full { WALK_NS } else { SHORT_WALK_NS };
         // No cache holds what a load reads.
@@ -154,6 +151,13 @@ pub(super) fn measure(
     let chases = Chases { rings, room_reason, order: hardware.order.to_vec(), ..chases };
     let rows = row::all(&chases, hardware.nodes, hardware.order).into_iter();
     let mut rows = sampler.run(rows.map(|row| chases.case(row, hardware.probe)).collect());
+    // How long rings must be to lie in memory was decided before the curve was there.
+    let assumed = Levels::declared(hardware.caches).assumed();
+    for one in &mut rows {
+        if !matches!(one.row, LatencyRow::Curve(_) | LatencyRow::HandOver(_)) {
+            one.outcome.warnings.extend(assumed.clone());
+        }
+    }
     let (levels, level_rows) = level::find(&rows, hardware.caches);
     let core = bound::apply(&mut rows, &levels, hardware.modules);
     let mut outcomes = record_counted(rows, &[STEPS, LINES, HAND_OVERS]);
@@ -193,7 +197,7 @@ mod tests {
         };
         let chases = Chases::new(Extent::Full, u64::MAX, (&[], 1), Pages::Huge);
         let beside = chases.memory_bytes(&hardware) - chases.grid.room_bytes();
-        assert_eq!(beside, (128 << 20) + 2 * (128 << 20), "a load and a ring on each node");
+        assert_eq!(beside, (128 << 20) + 2 * (256 << 20), "a load and a ring on each node");
         for room_bytes in [4 << 30, 1 << 30, 100 << 20] {
             let chases = Chases::fitting(Extent::Full, room_bytes, &hardware);
             assert!(chases.memory_bytes(&hardware) <= room_bytes);

@@ -6,13 +6,15 @@
 
 mod climb;
 
-use flatout_measure::{Provenance, statistics};
+use flatout_measure::{Provenance, Warning, size_text, statistics, warning};
 use flatout_sys::cpu_cache::DataCache;
 
 use climb::Climb;
 
 /// The name of the level behind the last cache.
 pub(crate) const MEMORY: &str = "DRAM";
+/// The last cache where neither the CPU nor the curve tells one: more than most have.
+const ASSUMED_CACHE_BYTES: u64 = 64 << 20;
 const CACHES: [&str; 5] = ["L1", "L2", "L3", "L4", "L5"];
 
 /// One point of a latency curve.
@@ -92,10 +94,23 @@ impl Levels {
     ///
     /// The larger one of what was measured and what the CPU says, because others can take a part of a
     /// shared cache away for a while and give it back.
-    pub(super) fn last_cache_bytes(&self) -> Option<u64> {
+    pub(super) fn last_cache_bytes(&self) -> u64 {
+        self.known_cache_bytes().unwrap_or(ASSUMED_CACHE_BYTES)
+    }
+
+    fn known_cache_bytes(&self) -> Option<u64> {
         let sizes = self.levels.iter().filter(|level| level.name != MEMORY);
         let seen = sizes.filter_map(|level| level.bytes);
         seen.chain(self.largest_declared_bytes).max()
+    }
+
+    /// What is to be said of rows in memory where that size is known to nobody.
+    pub(super) fn assumed(&self) -> Option<Warning> {
+        self.known_cache_bytes().is_none().then(|| {
+            let assumed = size_text(ASSUMED_CACHE_BYTES);
+            let text = format!("nobody tells how large the last cache is: {assumed} are assumed");
+            Warning::new(warning::CACHE_UNCLEAR, text)
+        })
     }
 }
 
@@ -163,7 +178,7 @@ pub(super) fn agreed(first: &[Point], second: &[Point], caches: &[DataCache]) ->
     // its end is.
     let is_last = |level: &Level| Some(level.name) == caches.last().map(|last| last.name);
     let longest = curve.last().map_or(0, |point| point.working_set_bytes);
-    let is_told = levels.last().is_some_and(is_last) || declared.last_cache_bytes() < Some(longest);
+    let is_told = levels.last().is_some_and(is_last) || declared.last_cache_bytes() < longest;
     let latency_ns = is_told.then(|| behind(&curve, levels.last()));
     let latency_ns = latency_ns.and_then(|behind| statistics::median(&behind));
     let provenance = if latency_ns.is_some() { Provenance::Measured } else { memory.provenance };

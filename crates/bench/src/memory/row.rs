@@ -107,6 +107,7 @@ impl Terms<'_> {
             let array_bytes = wanted.min(most_bytes);
             let share_bytes = part(array_bytes, threads);
             let mut row = self.row(Work::Stream(kernel), threads, share_bytes, self.bytes);
+            row.warnings.extend(self.machine.levels.assumed());
             if array_bytes < wanted {
                 let text = format!(
                     "arrays have {}, not four times the last cache ({}): {}",

@@ -12,16 +12,14 @@ use super::trial::{StreamTest, Way};
 pub(super) const ID: &str = "memory/stream";
 /// How much longer than the last cache an array is at least.
 const TIMES_CACHE: u64 = 4;
-/// The cache where neither the CPU nor the curve tells one.
-const ASSUMED_CACHE_BYTES: u64 = 64 << 20;
 
 /// The four of STREAM, and two that write past the caches.
 pub(super) const KERNELS: [Kernel; 6] =
     [Kernel::Copy, Kernel::Scale, Kernel::Add, Kernel::Triad, Kernel::NtCopy, Kernel::NtTriad];
 
 /// Length of each array, all threads together.
-pub(super) fn array_bytes(last_cache_bytes: Option<u64>) -> u64 {
-    last_cache_bytes.unwrap_or(ASSUMED_CACHE_BYTES).saturating_mul(TIMES_CACHE)
+pub(super) fn array_bytes(last_cache_bytes: u64) -> u64 {
+    last_cache_bytes.saturating_mul(TIMES_CACHE)
 }
 
 /// What a trial runs; none where this CPU has no such kernel.
@@ -45,9 +43,8 @@ mod tests {
 
     #[test]
     fn arrays_are_four_times_the_cache() {
-        assert_eq!(array_bytes(Some(105 << 20)), 420 << 20);
-        assert_eq!(array_bytes(None), 256 << 20);
-        assert_eq!(array_bytes(Some(u64::MAX)), u64::MAX);
+        assert_eq!(array_bytes(105 << 20), 420 << 20);
+        assert_eq!(array_bytes(u64::MAX), u64::MAX);
     }
 
     #[test]

@@ -14,8 +14,6 @@ use crate::Extent;
 pub(super) const ID: &str = "memory/working-set";
 /// Smallest working set.
 const LEAST_BYTES: u64 = 16 << 10;
-/// Working sets beyond this lie in memory where nothing is known about the caches.
-const ASSUMED_MEMORY_BYTES: u64 = 256 << 20;
 /// Beyond this a working set has left the second cache, where nothing is known about it.
 const ASSUMED_NEAR_BYTES: u64 = 2 << 20;
 
@@ -45,7 +43,7 @@ pub(super) fn points(extent: Extent, levels: &Levels) -> Vec<(u64, &'static [Ker
 /// The working sets of a run, ascending: powers of two up to half of the one that lies in memory
 /// for sure, and that one. A short run has one per level, half as large as the level.
 fn sizes(extent: Extent, levels: &Levels) -> Vec<u64> {
-    let most = levels.last_cache_bytes().map_or(ASSUMED_MEMORY_BYTES, |bytes| bytes * 4);
+    let most = levels.last_cache_bytes() * 4;
     let half = |level: &Level| {
         level.bytes.map(|bytes| (bytes / 2).checked_ilog2().map_or(0, |log2| 1 << log2))
     };
@@ -79,8 +77,7 @@ pub(super) fn test(kernel: Kernel, working_set_bytes: u64, levels: &Levels) -> O
         None => working_set_bytes <= ASSUMED_NEAR_BYTES,
     };
     let stream = if is_near { stream } else { stream.far() };
-    let is_memory = level == Some(MEMORY)
-        && levels.last_cache_bytes().is_some_and(|bytes| working_set_bytes >= 2 * bytes);
+    let is_memory = level == Some(MEMORY) && working_set_bytes >= 2 * levels.last_cache_bytes();
     let way = if is_memory { Way::Once } else { Way::Again };
     Some(StreamTest { stream, way })
 }

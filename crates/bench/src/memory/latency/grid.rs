@@ -3,6 +3,7 @@
 use flatout_sys::chase::Pages;
 use flatout_sys::cpu_cache::DataCache;
 
+use super::super::levels::Levels;
 use super::ring::{self, Shape, page_bytes};
 use crate::{Extent, GIB, KIB, MIB};
 
@@ -41,7 +42,7 @@ impl Grid {
         caches: &[DataCache],
         largest: Pages,
     ) -> Self {
-        let last_bytes = caches.iter().map(|cache| cache.bytes).max().unwrap_or(32 * MIB);
+        let last_bytes = Levels::declared(caches).last_cache_bytes();
         let wanted_bytes = match extent {
             Extent::Full => GIB,
             Extent::Quick | Extent::Few => {
@@ -229,6 +230,6 @@ mod tests {
         assert_eq!(little(400 * MIB), [24 * KIB, MIB, l3, 256 * MIB], "memory all the same");
         assert_eq!(little(200 * MIB), [24 * KIB, MIB, l3], "a cache would hold most of it");
         let unknown = Grid::new(Extent::Few, u64::MAX, &[], Pages::Huge);
-        assert_eq!(sets(&unknown, Pages::Huge), [128 * MIB]);
+        assert_eq!(sets(&unknown, Pages::Huge), [256 * MIB], "four times what is assumed");
     }
 }

@@ -234,7 +234,7 @@ fn a_curve_that_ends_in_the_last_cache_does_not_call_it_memory() {
     let (last, memory) = (levels.levels[2], levels.levels[3]);
     assert_eq!((last.bytes, last.provenance), (Some(8 * MIB), Provenance::Cpuid), "no end seen");
     assert_eq!(memory.latency_ns, None);
-    assert_eq!(levels.last_cache_bytes(), Some(8 * MIB));
+    assert_eq!(levels.last_cache_bytes(), 8 * MIB);
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_recorded_virtual_machine_without_a_share_of_l3_has_two_caches() {
     assert_eq!(names(&levels), ["L1", "L2", "DRAM"]);
     assert_eq!(levels.levels[0].bytes, Some(48 * KIB));
     assert_within_a_power_of_two(levels.levels[1].bytes, 2 * MIB);
-    assert_eq!(levels.last_cache_bytes(), Some(105 * MIB), "for arrays, what is declared counts");
+    assert_eq!(levels.last_cache_bytes(), 105 * MIB, "for arrays, what is declared counts");
     let latencies: Vec<_> =
         levels.levels.iter().map(|level| level.latency_ns.unwrap().round()).collect();
     assert_eq!(latencies, [2.0, 8.0, 212.0]);
@@ -321,7 +321,7 @@ fn a_machine_that_says_more_than_it_gives_has_both_sizes() {
     assert_eq!(names(&levels), ["L1", "L2", "L3", "DRAM"]);
     assert_within_a_power_of_two(levels.levels[2].bytes, 24 * MIB);
     assert_eq!(levels.levels[2].declared_bytes, Some(256 * MIB));
-    assert_eq!(levels.last_cache_bytes(), Some(256 * MIB));
+    assert_eq!(levels.last_cache_bytes(), 256 * MIB);
 }
 
 #[test]
@@ -330,8 +330,8 @@ fn a_cache_that_the_curve_does_not_show_is_left_out() {
     let curve = modelled((&[32 * KIB, 2 * MIB], &[1.5, 5.0, 110.0]), 1 << 30);
     let levels = found(&curve, &caches(&[32 * KIB, 2 * MIB, 32 * MIB]));
     assert_eq!(names(&levels), ["L1", "L2", "DRAM"]);
-    assert_eq!(levels.last_cache_bytes(), Some(32 * MIB), "it is there, whatever it is worth");
-    assert_eq!(found(&curve, &[]).last_cache_bytes(), levels.levels[1].bytes);
+    assert_eq!(levels.last_cache_bytes(), 32 * MIB, "it is there, whatever it is worth");
+    assert_eq!(Some(found(&curve, &[]).last_cache_bytes()), levels.levels[1].bytes);
 }
 
 #[test]
@@ -382,7 +382,11 @@ fn without_a_curve_the_cpu_is_believed() {
         assert!(levels.levels.iter().all(|level| level.latency_ns.is_none()));
     }
     assert_eq!(found(&[], &[]), Levels::default());
-    assert_eq!(Levels::default().last_cache_bytes(), None);
+    let unknown = Levels::default();
+    assert_eq!(unknown.last_cache_bytes(), 64 * MIB);
+    let said = unknown.assumed().unwrap();
+    assert_eq!(said.code, "cache_unclear");
+    assert!(said.text.ends_with("64 MiB are assumed"), "{}", said.text);
 }
 
 #[test]
