@@ -58,7 +58,7 @@ pub fn machine() -> String {
 /// The version of the kernel, its first two numbers: another release changes what is fast, a further
 /// patch of one hardly does.
 pub fn kernel() -> String {
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
     format!("{}.{}", numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default())
 }
