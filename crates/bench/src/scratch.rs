@@ -89,10 +89,23 @@ pub fn size(
         (most_bytes.unwrap_or(u64::MAX), "--max-write".to_owned()),
         (part_of(free), format!("{} free, of which one tenth", size_text(free))),
         (memory / MEMORY_PART, format!("{} of memory, of which a quarter", size_text(memory))),
-        longest(),
     ];
-    let (most, limit) = limits.into_iter().min_by_key(|(size, _)| *size).unwrap_or_default();
-    let size = wanted_bytes.min(most);
+    size_within(directory, wanted_bytes, limits)
+}
+
+/// The same within these limits, and that on the length of files which whoever started this process set.
+///
+/// Errors: no room for anything that makes sense.
+pub(crate) fn size_within(
+    directory: &Path,
+    wanted_bytes: u64,
+    limits: impl IntoIterator<Item = (u64, String)>,
+) -> Result<(u64, Option<String>), Error> {
+    let longest = soft_limit(Resource::Fsize).unwrap_or(u64::MAX);
+    let own = [(wanted_bytes, "--size".to_owned()), (longest, "ulimit -f".to_owned())];
+    // What leaves least is what is said.
+    let all = own.into_iter().chain(limits);
+    let (size, limit) = all.min_by_key(|(size, _)| *size).unwrap_or_default();
     if size < LEAST_BYTES {
         return Err(Error::NoRoom(format!(
             "cannot measure in {directory:?}: a test file of at least {} is needed, but {} may be taken \
@@ -101,12 +114,8 @@ pub fn size(
             size_text(size)
         )));
     }
-    Ok((size - size % CHUNK_BYTES as u64, (most < wanted_bytes).then_some(limit)))
-}
-
-/// How long a file of this process may be, and what limits it.
-pub(crate) fn longest() -> (u64, String) {
-    (soft_limit(Resource::Fsize).unwrap_or(u64::MAX), "ulimit -f".to_owned())
+    let [size, wanted] = [size, wanted_bytes].map(|bytes| bytes - bytes % LEAST_BYTES);
+    Ok((size, (size < wanted).then_some(limit)))
 }
 
 /// Bytes that may be taken where so many are free.

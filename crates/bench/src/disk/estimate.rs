@@ -330,27 +330,14 @@ fn file_bytes(
         true => "one tenth, less a second file for the rows that write",
         false => "one tenth",
     };
-    // What leaves least is what is said.
     let limits = [
-        (wanted, "--size".to_owned()),
         (in_time, "--max-time".to_owned()),
         (beside, format!("{} free, of which {tenth}", size_text(free))),
         (memory_part, "a part of the available memory".to_owned()),
         (most, "--max-write, less what other files take".to_owned()),
-        scratch::longest(),
     ];
-    let (size, limit) = limits.into_iter().min_by_key(|(size, _)| *size).unwrap_or_default();
-    let size = if size < LEAST_BYTES { size } else { size - size % LEAST_BYTES };
-    if size < LEAST_BYTES {
-        return Err(Error::NoRoom(format!(
-            "cannot measure in {:?}: a test file of at least {} is needed, but {} may be taken ({limit})",
-            &place.path,
-            size_text(LEAST_BYTES),
-            size_text(size)
-        )));
-    }
-    let is_less = size < wanted - wanted % LEAST_BYTES;
-    Ok((size, is_less.then_some((wanted, limit))))
+    let (size, limit) = scratch::size_within(&place.path, wanted, limits)?;
+    Ok((size, limit.map(|limit| (wanted, limit))))
 }
 
 #[cfg(test)]

@@ -257,6 +257,23 @@ fn a_place_that_cannot_be_written_is_refused_before_measuring() {
     ran.complains(1, &["no/such/folder.json"]);
 }
 
+#[test]
+fn test_files_are_no_longer_than_the_limit_on_files_allows() {
+    let folder = Folder::new();
+    for area in ["cache", "disk"] {
+        let words = ["bench", area, "--quick", "--runs", "1", "--max-write", "48M"];
+        let ran = folder.flatout(words.into_iter().chain(["--format", "json"])).with(|command| {
+            limit(command, Resource::FileSize, 4 << 20);
+        });
+        let document = ran.run().exits(0).document();
+        let is_said = |row: &Value| {
+            warnings(row).contains(&"size_reduced")
+                && row["warnings"].to_string().contains("ulimit -f")
+        };
+        assert!(document["results"].as_array().unwrap().iter().any(is_said), "{document:#}");
+    }
+}
+
 /// clap's definition of all options is deep: on a small stack it gets a thread of its own.
 #[test]
 fn a_small_limit_of_the_stack_ends_nothing() {
