@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use flatout_io::{Existing, Tuning, Work};
-use flatout_measure::{Case, Label, Sample, TrialError, warning};
+use flatout_measure::{Case, Label, Sample, TrialError, Warning, warning};
 use flatout_sys::{Groups, affinity};
 
 use super::Options;
@@ -53,11 +53,10 @@ pub(super) fn case<'a>(
 fn read(group: &Group<'_>, tuning: &Tuning, options: &Options) -> Result<Sample, TrialError> {
     let state = if group.cached { CacheStart::Hot } else { CacheStart::Cold(Clearing::File) };
     let sample = Job::exactly(group.source.large_file(), tuning, state, options.cancel).sample()?;
-    let find = |code| sample.warnings.iter().find(|warning| warning.code == code);
-    match (find(warning::NOT_COLD), find(warning::NOT_HOT)) {
-        (Some(warning), _) => Err(TrialError::Unsupported(warning.text.clone())),
-        (_, Some(warning)) => Err(TrialError::Failed(warning.text.clone())),
-        _ => Ok(sample),
+    let is_other = |why: &&Warning| [warning::NOT_COLD, warning::NOT_HOT].contains(&&*why.code);
+    match sample.warnings.iter().find(is_other) {
+        Some(why) => Err(TrialError::NoMore(why.clone())),
+        None => Ok(sample),
     }
 }
 
