@@ -33,6 +33,8 @@ use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds, scratch};
 pub const MAX_BLOCK_BYTES: u64 = 16 << 20;
 /// Time of the area.
 const SECONDS: Seconds = Seconds { few_quick: 8, few: 19, quick: 15, full: 120 };
+/// What a row's first trial takes, with finding out how many calls fill it.
+const FIRST_TRIAL_NS: u64 = 45_000_000;
 
 /// What the user chose.
 #[derive(Debug, Clone, Args)]
@@ -57,11 +59,12 @@ impl Area for Options {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
         self.run = run.clone();
         self.no_room = check(self)?;
-        let bytes = if self.no_room.is_none() { self.file_bytes() } else { 0 };
+        let has_room = self.no_room.is_none();
+        let bytes = |time_ns| if has_room { self.file_bytes(time_ns) } else { 0 };
         Ok(Estimate {
             place: Some(self.directory.clone()),
-            write_bytes: bytes,
-            most_write_bytes: bytes,
+            write_bytes: bytes(run.time_ns),
+            most_write_bytes: bytes(None),
             notices: self.no_room.iter().cloned().collect(),
             ..SECONDS.estimate(run)
         })
@@ -75,10 +78,13 @@ impl Area for Options {
 }
 
 impl Options {
-    /// Bytes that the rows lay down in the directory; the rows that write then overwrite these.
-    pub fn file_bytes(&self) -> u64 {
-        let own_files =
-            if self.run.extent == Extent::Full { u64::from(row::MAX_THREADS) } else { 0 };
+    /// Bytes that the rows lay down in the directory, those for which there likely is time; the rows that
+    /// write then overwrite these.
+    pub fn file_bytes(&self, time_ns: Option<u64>) -> u64 {
+        let reached = time_ns.map_or(usize::MAX, |time_ns| (time_ns / FIRST_TRIAL_NS) as usize);
+        let rows = self.rows().into_iter().take(reached);
+        let own = rows.filter(|row| row.descriptor() == Some(row::Descriptor::OwnFile));
+        let own_files = own.map(|row| u64::from(row.threads())).max().unwrap_or(0);
         site::common_file_bytes(self.block_bytes())
             + own_files * site::own_file_bytes(self.block_bytes())
     }
@@ -105,7 +111,7 @@ fn check(options: &Options) -> Result<Option<String>, Error> {
 }
 
 fn no_room(options: &Options, free_bytes: u64) -> Option<String> {
-    let (wanted, part) = (options.file_bytes(), scratch::part_of(free_bytes));
+    let (wanted, part) = (options.file_bytes(None), scratch::part_of(free_bytes));
     let most = options.run.max_write_bytes.unwrap_or(u64::MAX).min(part);
     (wanted > most).then(|| {
         let limit = if most < part { "--max-write" } else { "one tenth of the free space" };
@@ -174,7 +180,7 @@ mod tests {
     #[test]
     fn where_room_is_lacking_calls_on_files_alone_are_left_out_and_nothing_is_written() {
         let mut large = options(MAX_BLOCK_BYTES, Extent::Full);
-        let wanted = large.file_bytes();
+        let wanted = large.file_bytes(None);
         assert_eq!(wanted, 256 << 20);
         assert_eq!(no_room(&large, 10 * wanted), None);
         let text = no_room(&large, 10 * wanted - 1).unwrap();
@@ -209,8 +215,19 @@ mod tests {
                 // What this machine cannot do needs no file either.
                 let _ = trial::run(&row, &site, 3, &|| false);
             }
-            assert_eq!(site.laid_down_bytes(), options.file_bytes(), "{block_bytes} {extent:?}");
+            assert_eq!(
+                site.laid_down_bytes(),
+                options.file_bytes(None),
+                "{block_bytes} {extent:?}"
+            );
         }
+    }
+
+    #[test]
+    fn in_a_short_time_files_of_the_first_rows_are_announced() {
+        let options = options(1, Extent::Full);
+        let mebibytes = |s| options.file_bytes(Some(s * 1_000_000_000)) >> 20;
+        assert_eq!([0, 2, 10].map(mebibytes), [2, 6, 10]);
     }
 
     #[test]
