@@ -28,6 +28,7 @@ use flatout_sys::cancel::CancelToken;
 
 use crate::announcement;
 use crate::arguments::versus::Versus as Arguments;
+use crate::command::own_program;
 use crate::conclusion::{Conclusion, DONE, Draft, FAILED, INTERRUPTED};
 use crate::output;
 use crate::progress::Progress;
@@ -145,8 +146,6 @@ fn prepare(
     refuse_misuse(arguments)?;
     let commands = tried_commands(arguments, begun_ns, cancel);
     let field = field::gather(arguments, cancel)?;
-    let flatout = std::env::current_exe()
-        .map_err(flatout_io::Error::system("find the program of", "flatout".as_ref()))?;
     // Corpora that are kept are not waited for.
     let tried = tried(arguments, &field);
     let most_bytes = tried::left_of(arguments.max_write);
@@ -158,7 +157,7 @@ fn prepare(
             .directory
             .canonicalize()
             .map_err(flatout_io::Error::system("open the directory", &arguments.directory))?,
-        flatout,
+        flatout: own_program(),
         extent: if arguments.quick { Extent::Quick } else { Extent::Full },
         states: arguments.states(),
         room_bytes,

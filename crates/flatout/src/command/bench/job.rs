@@ -10,6 +10,7 @@ use flatout_sys::cancel::CancelToken;
 use flatout_sys::memory::room_to_measure;
 
 use crate::arguments::bench::{Bench as Arguments, Name};
+use crate::command::own_program;
 use crate::output;
 
 /// Trials that every row gets at least.
@@ -58,9 +59,7 @@ pub(super) fn jobs(
         is_quick: arguments.quick,
         least_trials: least_trials(arguments),
         place: arguments.place().clone(),
-        // Where /proc is hidden only the area that runs it misses it.
-        flatout: std::env::current_exe()
-            .unwrap_or_else(|_| std::env::args_os().next().unwrap_or_default().into()),
+        flatout: own_program(),
         max_write_bytes: arguments.max_write,
         time_ns: None,
         rounds: arguments.rounds,

@@ -11,7 +11,6 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-use flatout_io::cause_text;
 use flatout_io::escape;
 use flatout_measure::record::Record;
 use flatout_report::comparison::Document;
@@ -22,6 +21,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group,
 
 use super::{Failure, noise_file};
 use crate::arguments::compare::Compare as Arguments;
+use crate::command::own_program;
 use crate::output::{self, cannot};
 
 /// Bytes taken out of a pipe at a time.
@@ -45,10 +45,8 @@ pub(super) struct Made {
 
 impl<'a> Recipe<'a> {
     /// Runs of this very program.
-    pub fn own(arguments: &'a Arguments) -> Result<Self, String> {
-        let program =
-            std::env::current_exe().map_err(|error| format!("who am I: {}", cause_text(&error)))?;
-        Ok(Self { program, words: words(arguments), before: None })
+    pub fn own(arguments: &'a Arguments) -> Self {
+        Self { program: own_program(), words: words(arguments), before: None }
     }
 
     /// Makes a run.
@@ -151,12 +149,11 @@ pub(super) fn compared(
     cancel: CancelToken,
 ) -> Result<Document, Failure> {
     let befores = [arguments.before_old.as_deref(), arguments.before_new.as_deref()];
-    let recipe = |index: usize| -> Result<Recipe<'_>, String> {
-        let own = Recipe { before: befores[index], ..Recipe::own(arguments)? };
+    let recipes = [0, 1].map(|index| {
+        let own = Recipe { before: befores[index], ..Recipe::own(arguments) };
         let given = arguments.files.get(index).map(|path| found(path));
-        Ok(Recipe { program: given.unwrap_or_else(|| own.program.clone()), ..own })
-    };
-    let recipes = [recipe(0)?, recipe(1)?];
+        Recipe { program: given.unwrap_or_else(|| own.program.clone()), ..own }
+    });
     let folders = ["old", "new"].map(|side| arguments.keep.as_ref().map(|keep| keep.join(side)));
     for folder in folders.iter().flatten() {
         std::fs::create_dir_all(folder).map_err(cannot(format_args!("make {folder:?}")))?;

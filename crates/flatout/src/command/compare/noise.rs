@@ -52,7 +52,7 @@ pub fn learn(arguments: &Arguments, cancel: CancelToken) -> Result<(), Failure> 
 
 /// Runs made now.
 fn made(arguments: &Arguments, cancel: CancelToken) -> Result<Vec<Record>, Failure> {
-    let recipe = Recipe::own(arguments)?;
+    let recipe = Recipe::own(arguments);
     let count = arguments.runs.unwrap_or(USUAL_RUNS);
     let mut records = Vec::new();
     for run in 1..=count {

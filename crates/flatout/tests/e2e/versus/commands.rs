@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use super::rows;
 use crate::bin::Folder;
+use crate::filesystem::{needs_program, needs_root};
 use crate::schema::assert_valid;
+use crate::skip::needs;
 
 /// The times of a race, and how each was called.
 fn times(document: &Value) -> Vec<(String, f64, String)> {
@@ -17,6 +19,22 @@ fn times(document: &Value) -> Vec<(String, f64, String)> {
         (name, row["median"].as_f64().unwrap(), text(&row["audit"]["command"]))
     };
     rows(document, "versus/command").iter().map(time).collect()
+}
+
+/// As is what `compare` runs: the name of the program itself is found in /proc.
+#[test]
+fn commands_are_raced_where_proc_is_hidden() {
+    needs!(needs_root("takes /proc away"));
+    needs!(needs_program("unshare"));
+    let folder = Folder::new();
+    let hidden =
+        ["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /proc && exec \"$@\"", "sh"];
+    let race = "versus --runs 2 --command a=true --command b=true --format json";
+    let ran = folder.under(&hidden, &race.split(' ').collect::<Vec<_>>()).run();
+    assert_eq!(times(&ran.exits(0).document()).len(), 2, "{ran}");
+    let runs = "compare --runs 2 -- bench syscall --quick --runs 1";
+    let ran = folder.under(&hidden, &runs.split(' ').collect::<Vec<_>>()).run();
+    assert!(!ran.stderr.contains("No such file"), "{ran}");
 }
 
 #[test]
