@@ -56,17 +56,15 @@ fn start_server<'s>(
     stop: CancelToken,
 ) -> Result<Own, Error> {
     let broken = |error: io::Error| {
-        Error::Network(format!("cannot listen at {address}: {}", cause_text(&error)))
+        // As in a network namespace in which nobody brought it up.
+        let is_down =
+            matches!(error.kind(), ErrorKind::AddrNotAvailable | ErrorKind::NetworkUnreachable);
+        let why = if is_down { "the loopback interface (lo) is down or lacks it: " } else { "" };
+        Error::Network(format!("cannot listen at {address}: {why}{}", cause_text(&error)))
     };
-    // As of a namespace in which nobody brought it up; nothing is sent.
+    // Nothing is sent.
     let way = UdpSocket::bind((address, 0)).and_then(|socket| socket.connect((address, PORT)));
-    if let Err(error) = way
-        && matches!(error.kind(), ErrorKind::AddrNotAvailable | ErrorKind::NetworkUnreachable)
-    {
-        let cause = cause_text(&error);
-        let text = format!("the loopback interface (lo) is down or lacks {address}: {cause}");
-        return Err(Error::Network(text));
-    }
+    way.map_err(broken)?;
     let key = Key(token::random::<32>().map_err(broken)?);
     let server = Server::bind(&[(address, 0).into()], key.clone()).map_err(broken)?;
     let (at, shortage) = (server.address().map_err(broken)?, server.shortage());
