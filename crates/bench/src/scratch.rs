@@ -258,13 +258,6 @@ fn piece_bytes(length_bytes: u64) -> u64 {
     piece - piece % chunk
 }
 
-/// Makes an unnamed file and lets it go, to see whether that can be done.
-///
-/// Errors: those of the kernel.
-pub fn probe(directory: &Path) -> Result<(), Error> {
-    open_unnamed(directory).map(drop)
-}
-
 /// A file without a name or content in `directory`.
 ///
 /// Errors: those of the kernel.

@@ -111,7 +111,7 @@ impl Place {
     /// that cannot be written to but has to be.
     pub(super) fn check_access(&self, writes_over: bool) -> Result<(), Error> {
         let tried = match self.kind {
-            Kind::Directory => scratch::probe(&self.path),
+            Kind::Directory => scratch::open_unnamed(&self.path).map(drop),
             Kind::File | Kind::Device => {
                 File::open(&self.path).map_err(IoError::system("open", &self.path))?;
                 let opened = File::options().read(true).write(writes_over).open(&self.path);

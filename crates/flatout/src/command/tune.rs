@@ -62,13 +62,10 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> Conclusion {
 
 /// What a little of the work takes in each directory, where time is limited.
 fn tried(arguments: &Arguments) -> Vec<Tried> {
-    let each = arguments.directories.iter().map(|directory| {
-        let is_timed = arguments.max_time.is_some() || arguments.rounds.is_none();
-        if is_timed {
-            Tried::with_copying(directory, arguments.max_write)
-        } else {
-            Tried::nothing()
-        }
+    let is_timed = arguments.max_time.is_some() || arguments.rounds.is_none();
+    let each = arguments.directories.iter().map(|directory| match is_timed {
+        true => Tried::with_copying(directory, arguments.max_write),
+        false => Tried::nothing(),
     });
     each.collect()
 }
