@@ -59,8 +59,7 @@ impl Area for Options {
     fn plan(&mut self, run: &Run) -> Result<Estimate, Error> {
         self.run = run.clone();
         self.no_room = check(self)?;
-        let has_room = self.no_room.is_none();
-        let bytes = |time_ns| if has_room { self.file_bytes(time_ns) } else { 0 };
+        let bytes = |time_ns| if self.no_room.is_none() { self.file_bytes(time_ns) } else { 0 };
         Ok(Estimate {
             place: Some(self.directory.clone()),
             write_bytes: bytes(run.time_ns),
@@ -226,7 +225,7 @@ mod tests {
     #[test]
     fn in_a_short_time_files_of_the_first_rows_are_announced() {
         let options = options(1, Extent::Full);
-        let mebibytes = |s| options.file_bytes(Some(s * 1_000_000_000)) >> 20;
+        let mebibytes = |s: u64| options.file_bytes(Some(s * 1_000_000_000)) >> 20;
         assert_eq!([0, 2, 10].map(mebibytes), [2, 6, 10]);
     }
 
