@@ -69,7 +69,6 @@ pub(super) struct Found {
 /// What the rows of chases share.
 struct Chases {
     extent: Extent,
-    cache_bytes: u64,
     walk_ns: u64,
     rings: Rings,
     loads: Loads,
@@ -89,15 +88,15 @@ impl Chases {
         (caches, last_caches): (&[DataCache], u64),
         largest: Pages,
     ) -> Self {
-        let cache_bytes = Levels::declared(caches).last_cache_bytes();
         let grid = Grid::new(extent, room_bytes, caches, largest);
         let walk_ns = if extent == Extent::Full { WALK_NS } else { SHORT_WALK_NS };
         // No cache holds what a load reads.
         let [least, most] = LOAD_BYTES;
-        let loads = Loads::new((2 * cache_bytes).saturating_mul(last_caches).clamp(least, most));
+        let loads =
+            Loads::new((2 * grid.cache_bytes).saturating_mul(last_caches).clamp(least, most));
         let (rings, room_reason) = (Rings::new(grid.kept()), String::new());
         let order = Vec::new();
-        Self { extent, cache_bytes, walk_ns, rings, loads, grid, room_reason, order }
+        Self { extent, walk_ns, rings, loads, grid, room_reason, order }
     }
 
     /// Chases that take at most `room_bytes` with all that they need beside the rings.

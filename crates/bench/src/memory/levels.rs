@@ -95,18 +95,14 @@ impl Levels {
     /// The larger one of what was measured and what the CPU says, because others can take a part of a
     /// shared cache away for a while and give it back.
     pub(super) fn last_cache_bytes(&self) -> u64 {
-        self.known_cache_bytes().unwrap_or(ASSUMED_CACHE_BYTES)
-    }
-
-    fn known_cache_bytes(&self) -> Option<u64> {
-        let sizes = self.levels.iter().filter(|level| level.name != MEMORY);
-        let seen = sizes.filter_map(|level| level.bytes);
-        seen.chain(self.largest_declared_bytes).max()
+        let seen = self.levels.iter().filter_map(|level| level.bytes);
+        seen.chain(self.largest_declared_bytes).max().unwrap_or(ASSUMED_CACHE_BYTES)
     }
 
     /// What is to be said of rows in memory where that size is known to nobody.
     pub(super) fn assumed(&self) -> Option<Warning> {
-        self.known_cache_bytes().is_none().then(|| {
+        let mut seen = self.levels.iter().filter_map(|level| level.bytes);
+        seen.next().or(self.largest_declared_bytes).is_none().then(|| {
             let assumed = size_text(ASSUMED_CACHE_BYTES);
             let text = format!("nobody tells how large the last cache is: {assumed} are assumed");
             Warning::new(warning::CACHE_UNCLEAR, text)

@@ -11,16 +11,11 @@ use super::trial::{StreamTest, Way};
 
 pub(super) const ID: &str = "memory/stream";
 /// How much longer than the last cache an array is at least.
-const TIMES_CACHE: u64 = 4;
+pub(super) const TIMES_CACHE: u64 = 4;
 
 /// The four of STREAM, and two that write past the caches.
 pub(super) const KERNELS: [Kernel; 6] =
     [Kernel::Copy, Kernel::Scale, Kernel::Add, Kernel::Triad, Kernel::NtCopy, Kernel::NtTriad];
-
-/// Length of each array, all threads together.
-pub(super) fn array_bytes(last_cache_bytes: u64) -> u64 {
-    last_cache_bytes.saturating_mul(TIMES_CACHE)
-}
 
 /// What a trial runs; none where this CPU has no such kernel.
 pub(super) fn test(kernel: Kernel) -> Option<StreamTest> {
@@ -40,12 +35,6 @@ pub(super) fn operations_per_byte(kernel: Kernel) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn arrays_are_four_times_the_cache() {
-        assert_eq!(array_bytes(105 << 20), 420 << 20);
-        assert_eq!(array_bytes(u64::MAX), u64::MAX);
-    }
 
     #[test]
     fn a_triad_does_two_operations_in_24_bytes() {

@@ -27,7 +27,7 @@ pub(super) struct Grid {
     longest_bytes: u64,
     wanted_bytes: u64,
     /// Size of the largest cache.
-    cache_bytes: u64,
+    pub(super) cache_bytes: u64,
     has_runs: bool,
     /// The largest pages that memory can lie on: those of the curve that tells the levels.
     largest: Pages,

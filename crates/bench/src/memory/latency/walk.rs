@@ -70,7 +70,7 @@ fn chased(
     let wanted = row.shapes(chases);
     let (shape, chase) = chases.rings.first(&wanted, home_cpu, seed)?;
     let chase = &*chase;
-    let (walk_ns, warm_nodes) = (chases.walk_ns, warm_nodes(shape, chases.cache_bytes));
+    let (walk_ns, warm_nodes) = (chases.walk_ns, warm_nodes(shape, chases.grid.cache_bytes));
     let (start, count) = (seed as usize % chase.places(), row.chases());
     let walked = chases.loads.during((percent, seed), &loaders, |load_bytes| {
         workers::on_cpu(cpu, || {
