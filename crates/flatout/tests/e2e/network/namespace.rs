@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Serving, rows, token};
 use crate::bin::{Folder, executable, warnings};
+use crate::filesystem::{needs_program, needs_root};
 use crate::skip::needs;
 
 /// Bits per second that the card lets through: so few that a busy machine keeps up.
@@ -308,10 +309,10 @@ fn without_ipv6_its_rows_say_so() {
 }
 
 #[test]
-fn a_loopback_that_is_down_is_named() {
-    let pair = needs!(Pair::new());
+fn a_loopback_that_nobody_brought_up_is_named() {
+    needs!(needs_root("makes a network namespace"));
+    needs!(needs_program("unshare"));
     let folder = Folder::new();
-    needs!(ip(&format!("-n {} link set lo down", pair.near)));
-    let ran = inside(&folder, &pair.near, &["bench", "network", "--rounds", "1"]).run();
+    let ran = folder.under(&["unshare", "--net"], &["bench", "network", "--runs", "1"]).run();
     assert!(ran.exits(1).stderr.contains("the loopback interface (lo) is down"), "{ran}");
 }
