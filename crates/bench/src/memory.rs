@@ -83,10 +83,7 @@ impl Options {
     fn bytes(&self, last_cache_bytes: u64) -> u64 {
         let usual = match self.run.extent {
             Extent::Full => USUAL_BYTES,
-            Extent::Few | Extent::Quick => {
-                let in_memory = last_cache_bytes.saturating_mul(4);
-                in_memory.clamp(FEW_BYTES, USUAL_BYTES)
-            }
+            _ => last_cache_bytes.saturating_mul(4).clamp(FEW_BYTES, USUAL_BYTES),
         };
         self.bytes.unwrap_or(usual)
     }

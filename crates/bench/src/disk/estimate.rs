@@ -326,13 +326,10 @@ fn file_bytes(
     let beside = part - fresh.unwrap_or(0).min(part / 2);
     let making_ns = options.run.time_ns.map(|time_ns| time_ns / MAKING_PART);
     let in_time = making_ns.map_or(u64::MAX, |ns| tried.surely_made_bytes(ns).max(LEAST_BYTES));
-    let tenth = match beside < part {
-        true => "one tenth, less a second file for the rows that write",
-        false => "one tenth",
-    };
+    let less = if beside < part { ", less a second file for the rows that write" } else { "" };
     let limits = [
         (in_time, "--max-time".to_owned()),
-        (beside, format!("{} free, of which {tenth}", size_text(free))),
+        (beside, format!("{} free, of which one tenth{less}", size_text(free))),
         (memory_part, "a part of the available memory".to_owned()),
         (most, "--max-write, less what other files take".to_owned()),
     ];

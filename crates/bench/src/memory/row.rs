@@ -103,8 +103,7 @@ impl Terms<'_> {
             self.threads.iter().copied().filter(|&threads| threads <= cpus).collect();
         let threads = if fitting.is_empty() { &self.threads } else { &fitting };
         let row = |(threads, kernel)| {
-            let caches_bytes = self.machine.caches_bytes(threads);
-            let wanted = caches_bytes.saturating_mul(stream::TIMES_CACHE);
+            let wanted = stream::TIMES_CACHE.saturating_mul(self.machine.caches_bytes(threads));
             let array_bytes = wanted.min(most_bytes);
             let share_bytes = part(array_bytes, threads);
             let mut row = self.row(Work::Stream(kernel), threads, share_bytes, self.bytes);
