@@ -27,7 +27,7 @@ use flatout_measure::{Case, Sampler, record_counted, size_text};
 
 use crate::contention::ContentionProbe;
 use crate::option::size_to;
-use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds, scratch};
+use crate::{Area, Error, Estimate, Extent, Found, Run, Seconds, scratch, slowdown};
 
 /// Largest block of the calls that move bytes; each thread holds one.
 pub const MAX_BLOCK_BYTES: u64 = 16 << 20;
@@ -62,7 +62,7 @@ impl Area for Options {
         let bytes = |time_ns| if self.no_room.is_none() { self.file_bytes(time_ns) } else { 0 };
         Ok(Estimate {
             place: Some(self.directory.clone()),
-            write_bytes: bytes(run.time_ns),
+            write_bytes: bytes(run.time_ns.map(|ns| (ns as f64 / slowdown::now()) as u64)),
             most_write_bytes: bytes(None),
             notices: self.no_room.iter().cloned().collect(),
             ..SECONDS.estimate(run)
