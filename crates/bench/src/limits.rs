@@ -43,7 +43,15 @@ pub fn check_memory(tuning: &Tuning) -> Result<(), Error> {
     )))
 }
 
-/// The same of a trial, whose row this machine cannot have.
+/// The same; where memory is short and nobody asked for so many, fewer requests are in flight.
+pub(crate) fn fit_memory(tuning: &mut Tuning, asked: Option<u32>) -> Result<(), Error> {
+    while asked.is_none() && tuning.depth > 1 && check_memory(tuning).is_err() {
+        tuning.depth /= 2;
+    }
+    check_memory(tuning)
+}
+
+/// [`check_memory`] of a trial, whose row this machine cannot have.
 pub(crate) fn check_trial(tuning: &Tuning) -> Result<(), TrialError> {
     check_memory(tuning).map_err(|error| TrialError::Unsupported(error.to_string()))
 }

@@ -164,7 +164,7 @@ impl Reader {
             warnings.push(Warning::new(warning::THREADS_REDUCED, error.to_string()));
         }
         warnings.append(&mut choice.notes);
-        limits::check_memory(&choice.tuning)?;
+        limits::fit_memory(&mut choice.tuning, job.wishes.depth)?;
         let is_apart =
             matches!(job.state, CacheStart::Cold(_)) || source.caching() == Caching::Direct;
         let bottom = match is_apart && source.kind() == Kind::Sized {

@@ -95,7 +95,7 @@ impl Writer {
         let count = job.block_count.unwrap_or(DEFAULT_BYTES.div_ceil(block_bytes));
         let length_bytes = limits::length(count, block_bytes)?;
         let mut choice = choice::for_writing(length_bytes, &job.wishes);
-        limits::check_memory(&choice.tuning)?;
+        limits::fit_memory(&mut choice.tuning, job.wishes.depth)?;
         let options = TargetOptions {
             existing: job.existing,
             caching: choice.tuning.caching,

@@ -12,6 +12,7 @@ use crate::bin::{Folder, Ran, assert_warned, closed_pipe, input, warnings};
 use crate::filesystem::LoopDevice;
 use crate::fixture::{endless_file, random_bytes, random_file, xor32, xor32_hex};
 use crate::skip::{needs, skip};
+use crate::throttle::Throttle;
 
 const MEBIBYTE: usize = 1 << 20;
 
@@ -21,6 +22,17 @@ fn assert_read(ran: &Ran, bytes: &[u8]) {
     let audit = ran.exits(0).result()["audit"].clone();
     assert_eq!(audit["bytes"], bytes.len(), "{ran}");
     assert_eq!(audit["digest_xor32"], xor32_hex(bytes), "{ran}");
+}
+
+#[test]
+fn where_memory_is_short_fewer_requests_are_in_flight() {
+    let group = needs!(Throttle::memory(32 << 20));
+    let folder = Folder::new();
+    let bytes = random_file(&folder.join("data"), 20 * MEBIBYTE, 1);
+    let wrapper = group.wrapper();
+    let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
+    let words = ["read", "data", "--cold", "--format", "json"];
+    assert_read(&folder.under(&wrapper, &words).run(), &bytes);
 }
 
 #[test]
