@@ -145,21 +145,15 @@ pub fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Tuned, Error>
         }
     }
     let mut tuned = Tuned::default();
-    let removing_ns = |(place, tried): (&TunedPlace, &Tried)| place.sizes.removing_ns(tried);
     // Removing what was made belongs to the time, too, if that was asked for.
-    let removing_ns: u64 = match options.time_ns {
-        Some(_) => places.iter().zip(&options.tried).map(removing_ns).sum(),
-        None => 0,
-    };
+    let removing = places.iter().zip(&options.tried).filter(|_| options.time_ns.is_some());
+    let removing_ns: u64 = removing.map(|(place, tried)| place.sizes.removing_ns(tried)).sum();
     let sampler = &mut sampler.within(sampler.left_ns().saturating_sub(removing_ns));
     let options =
         &Options { cancel: options.cancel.until(sampler.plan.ends_ns), ..options.clone() };
     measure(&places, (options, &limit), sampler, &mut tuned);
-    for place in places {
-        if let Err(error) = place.leave() {
-            tuned.left_behind.push(error.to_string());
-        }
-    }
+    let left_behind = places.into_iter().filter_map(|place| place.leave().err());
+    tuned.left_behind.extend(left_behind.map(|error| error.to_string()));
     Ok(tuned)
 }
 
