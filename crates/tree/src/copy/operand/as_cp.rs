@@ -70,17 +70,12 @@ impl<'a> Planner<'a> {
 
     /// Refuses what cp would find out half way.
     fn examine_directory(&self, operand: &Operand, facts: &Stat) -> Result<(), Objection> {
-        let found = match self.wording.is_some_and(|wording| wording.into_symlinks) {
-            true => rustix::fs::stat(&operand.target),
-            false => rustix::fs::lstat(&operand.target),
-        };
-        let start = match found {
-            Ok(found) if !kind_of(found).is_dir() => return refused(operand, OVER_OTHER),
-            Ok(found) if identity(&found) == identity(facts) => {
-                return refused(operand, SAME);
-            }
-            Ok(_) => operand.target.clone(),
-            Err(_) => place::parent(&operand.target),
+        let followed = self.wording.filter(|wording| wording.into_symlinks);
+        let start = match written(&operand.target, followed) {
+            Some(found) if !kind_of(found).is_dir() => return refused(operand, OVER_OTHER),
+            Some(found) if identity(&found) == identity(facts) => return refused(operand, SAME),
+            Some(_) => operand.target.clone(),
+            None => place::parent(&operand.target),
         };
         match place::lies_inside(&start, facts, self.reach) {
             true => refused(operand, INSIDE),
