@@ -18,6 +18,7 @@ use flatout_tree::copy::Copy;
 use flatout_tree::copy::backup::Backups;
 use flatout_tree::copy::event::{Action, Event, UNSTABLE, Watch};
 use flatout_tree::copy::operand::{self, Destination, Plan};
+use flatout_tree::copy::rules::Follow;
 
 use super::copy::{disguise, in_threads};
 use crate::arguments::cp::Cp;
@@ -93,12 +94,16 @@ fn backup_of(path: &Path, backups: &Backups) -> Result<PathBuf, rustix::io::Errn
 
 /// Finds out what goes where, and says what does not.
 fn plan(arguments: &Cp, destination: &Destination, witness: &Witness) -> Plan {
-    let (sources, wording) = (arguments.sources(), Some(arguments.wording()));
-    let plan = operand::plan(&sources, destination, arguments.reach, wording);
+    let (sources, wording) = (arguments.sources(), arguments.wording());
+    let plan = operand::plan(&sources, destination, arguments.reach, Some(wording));
     let plan =
         plan.unwrap_or_else(|objection| Plan { objections: vec![objection], ..Plan::default() });
     for source in &plan.repeated {
-        let kind = if source.is_dir() { "directory" } else { "file" };
+        let facts = match wording.follow {
+            Follow::Never => source.symlink_metadata(),
+            _ => source.metadata(),
+        };
+        let kind = if facts.is_ok_and(|facts| facts.is_dir()) { "directory" } else { "file" };
         let source = quote(source);
         output::complain(&format!("warning: source {kind} {source} specified more than once"));
     }

@@ -101,6 +101,11 @@ const SCRIPTS: &[(&str, &str)] = &[
          (cd d; touch a; ln -s a b; ln a c); $CP --preserve=links -R -L d c3; $CP -dR --no-preserve=links d c4
          $CP -a a b c; $CP -a --preserve=links a b c2",
     ),
+    (
+        "names without quotes, and what is named twice",
+        "mkdir s d x; touch a~ b:c '#d' '~e' 'f]g' 'h=i' '{x}'; ln -s ../x s/l; $CP -a s/l s/l d; rm d/l
+         $CP -rH s/l s/l d; $CP -s a~ b:c '#d' '~e' 'f]g' 'h=i' '{x}' d; cd d; $CP -s ../a~ '#' ../'~e' .",
+    ),
     ("link-symlink", "touch file; ln -s file l; touch -h -d 2011-01-01 l; $CP -al l l2"),
     (
         "no-deref-link1 to 3",
