@@ -99,10 +99,8 @@ fn plan(arguments: &Cp, destination: &Destination, witness: &Witness) -> Plan {
     let plan =
         plan.unwrap_or_else(|objection| Plan { objections: vec![objection], ..Plan::default() });
     for source in &plan.repeated {
-        let facts = match wording.follow {
-            Follow::Never => source.symlink_metadata(),
-            _ => source.metadata(),
-        };
+        let follows = wording.follow != Follow::Never;
+        let facts = if follows { source.metadata() } else { source.symlink_metadata() };
         let kind = if facts.is_ok_and(|facts| facts.is_dir()) { "directory" } else { "file" };
         let source = quote(source);
         output::complain(&format!("warning: source {kind} {source} specified more than once"));
