@@ -157,7 +157,7 @@ fn because(reason: &str, operation: &str, (path, other): (&str, &str)) -> Option
 /// A quoted name without its quotes, if a shell takes it back without them.
 fn bare(quoted: &str) -> &str {
     let inside = quoted.trim_matches('\'');
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+,@%-:]~#{}".contains(&byte);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+,@%-]~#{}".contains(&byte);
     let is_all = inside.bytes().all(|byte| is_plain(byte) || !byte.is_ascii());
     // At its begin these two mean something.
     if is_all && !inside.is_empty() && !inside.starts_with(['~', '#']) { inside } else { quoted }
