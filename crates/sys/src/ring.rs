@@ -7,12 +7,12 @@
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::path::Path;
 use std::{io, slice};
 
-use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
-use io_uring::{IoUring, cqueue, opcode, squeue};
+use io_uring::types::{CancelBuilder, Fixed, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode};
 
 use crate::attribute;
 use crate::buffer::AlignedBuffer;
@@ -73,9 +73,6 @@ pub struct Ring {
     in_flight_count: u32,
     most_in_flight: u32,
     completed: VecDeque<(u32, i32)>,
-    /// Descriptors of its own, where the kernel's table cannot be had.
-    copies: Vec<OwnedFd>,
-    fixed_files: bool,
     fixed_buffers: bool,
     one_thread: PhantomData<*const ()>,
 }
@@ -100,7 +97,7 @@ impl Ring {
             .collect();
         // SAFETY: the vectors describe `buffers`, which this ring owns and drops after itself.
         let fixed_buffers = unsafe { ring.submitter().register_buffers(&vectors) }.is_ok();
-        let fixed_files = ring.submitter().register_files(&NO_FILES).is_ok();
+        ring.submitter().register_files(&NO_FILES)?;
         let mut ring = Self {
             ring,
             buffers: ManuallyDrop::new(buffers),
@@ -109,8 +106,6 @@ impl Ring {
             in_flight_count: 0,
             most_in_flight: 0,
             completed: VecDeque::with_capacity(depth as usize),
-            copies: Vec::new(),
-            fixed_files,
             fixed_buffers,
             one_thread: PhantomData,
         };
@@ -122,24 +117,19 @@ impl Ring {
     /// next ones, or drop, because the kernel's table of files holds them.
     ///
     /// Panics: while requests are in flight, or when there are more than [`MAX_FILES`].
-    /// Errors: of the table; `EMFILE` where there is none.
+    /// Errors: of the table.
     pub fn hold(&mut self, files: &[BorrowedFd<'_>]) -> io::Result<()> {
         assert_eq!(self.in_flight_count, 0, "the files of requests in flight stay");
         assert!(files.len() <= MAX_FILES);
-        if self.fixed_files {
-            let mut table = NO_FILES;
-            for (entry, file) in table[..].iter_mut().zip(files) {
-                *entry = file.as_raw_fd();
-            }
-            // The kernel stops at the first that it cannot take: behind it the files before would stay.
-            return match self.ring.submitter().register_files_update(0, &table)? {
-                MAX_FILES => Ok(()),
-                _ => Err(io::Error::other("the kernel took a part of the files for the ring")),
-            };
+        let mut table = NO_FILES;
+        for (entry, file) in table[..].iter_mut().zip(files) {
+            *entry = file.as_raw_fd();
         }
-        let copy = |file| rustix::io::fcntl_dupfd_cloexec(file, 3);
-        self.copies = files.iter().map(copy).collect::<Result<_, _>>()?;
-        Ok(())
+        // The kernel stops at the first that it cannot take: behind it the files before would stay.
+        match self.ring.submitter().register_files_update(0, &table)? {
+            MAX_FILES => Ok(()),
+            _ => Err(io::Error::other("the kernel took a part of the files for the ring")),
+        }
     }
 
     /// Lets go of the files, so that nobody finds one open for writing.
@@ -210,10 +200,7 @@ impl Ring {
         // SAFETY: skip_bytes ≤ slot_bytes, so the pointer stays inside the slot.
         let start = unsafe { self.slot_start(slot).add(skip_bytes) };
         let flags = request.flags as i32;
-        let file = Fd(match self.fixed_files {
-            true => request.file as RawFd,
-            false => self.copies[request.file as usize].as_raw_fd(),
-        });
+        let file = Fixed(request.file);
         macro_rules! entry {
             ($new:expr) => {
                 $new.offset(offset_bytes).rw_flags(flags).build()
@@ -226,11 +213,9 @@ impl Ring {
             (Direction::Write, true) => entry!(opcode::WriteFixed::new(file, start, length, index)),
             (Direction::Write, false) => entry!(opcode::Write::new(file, start, length)),
         };
-        let entry = if self.fixed_files { entry.flags(squeue::Flags::FIXED_FILE) } else { entry };
         let entry = entry.user_data(u64::from(slot));
         // SAFETY: the buffer is the ring's own and stays mapped until the request has ended:
-        // `in_flight` keeps callers away from it, and drop waits. The file is in the kernel's
-        // table or a descriptor of the ring's own.
+        // `in_flight` keeps callers away from it, and drop waits. The file is in the kernel's table.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("the queue has an entry for each slot");
         self.in_flight[slot as usize] = true;
@@ -345,15 +330,11 @@ fn answer(result: i32) -> io::Result<u32> {
 }
 
 /// Sets a ring up, with the newest of the flags that this kernel knows: one submitting thread and
-/// deferred completions (6.1), cooperative completions (5.19), none.
+/// deferred completions (6.1), or none.
 pub(crate) fn set_up(depth: u32) -> io::Result<IoUring> {
     let newest = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(depth);
     if !newest.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL)) {
         return newest;
-    }
-    let newer = IoUring::builder().setup_coop_taskrun().build(depth);
-    if !newer.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL)) {
-        return newer;
     }
     IoUring::new(depth)
 }
@@ -468,10 +449,8 @@ mod tests {
             ring.hold(&[file.as_fd()]).unwrap();
             assert_eq!(read(&mut ring).unwrap(), byte);
         }
-        if ring.fixed_files {
-            ring.release().unwrap();
-            assert_eq!(read(&mut ring).unwrap_err().raw_os_error(), Some(libc::EBADF));
-        }
+        ring.release().unwrap();
+        assert_eq!(read(&mut ring).unwrap_err().raw_os_error(), Some(libc::EBADF));
         assert_eq!((ring.in_flight(), ring.most_in_flight()), (0, 1));
     }
 
