@@ -84,32 +84,24 @@ impl Chain {
 /// lines, so that all loads are served by the first cache. They lie on the stack of whoever reads a
 /// clock: an allocation is part of the time that is read, and threads that share an arena of the
 /// allocator, as they do where addresses are limited, wait for each other in it.
-pub(crate) struct Ring<'l>(&'l mut Lines);
-
-/// Where a ring lies, in lines of its own.
 #[derive(Default)]
 #[repr(align(64))]
-pub(crate) struct Lines([u64; Lines::PLACES]);
+pub(crate) struct Ring([u64; Ring::PLACES]);
 
-impl Lines {
+impl Ring {
     /// A prime, so that a number of links that is wrong by a round figure ends elsewhere.
     const PLACES: usize = 13;
-}
 
-impl<'l> Ring<'l> {
-    const PLACES: usize = Lines::PLACES;
-
-    pub(crate) fn new(lines: &'l mut Lines) -> Self {
-        let ring = Self(lines);
+    /// Writes the addresses, which hold as long as it is not moved.
+    pub(crate) fn link(&mut self) {
         for place in 0..Self::PLACES {
-            ring.0.0[place] = ring.address(place as u64 + 1);
+            self.0[place] = self.address(place as u64 + 1);
         }
-        ring
     }
 
     /// The address of a place, counted round the ring.
     pub(crate) fn address(&self, place: u64) -> u64 {
-        (&raw const self.0.0[place as usize % Self::PLACES]).expose_provenance() as u64
+        (&raw const self.0[place as usize % Self::PLACES]).expose_provenance() as u64
     }
 
     /// The place at an address; one that does not exist for an address outside.
@@ -164,8 +156,8 @@ pub fn alone(chain: Chain, links: u64) -> Option<Stretch> {
     /// Links of one iteration.
     const UNROLLED: u64 = 64;
     let turns = links.div_ceil(UNROLLED).max(1);
-    let mut lines = Lines::default();
-    let (ring, operand) = (Ring::new(&mut lines), chain.operand());
+    let (mut ring, operand) = (Ring::default(), chain.operand());
+    ring.link();
     let mut value = if chain == Chain::Load { ring.address(chain.start()) } else { chain.start() };
     let start_ns = clock::monotonic_ns();
     // SAFETY: all registers are named. The loads read the ring, which is alive, and each word of

@@ -8,7 +8,7 @@
 
 use std::io;
 
-use crate::core_clock::{Chain, Lines, Ring};
+use crate::core_clock::{Chain, Ring};
 
 mod frame;
 mod kernel;
@@ -152,8 +152,8 @@ impl Workload {
     /// Gives the end of the chain beside what [`Self::run`] gives.
     pub(crate) fn run_chained(&self, passes: u64, links: Links) -> (Checked, u64) {
         // Loads follow a ring of addresses; outside, a place in it is a number.
-        let mut lines = Lines::default();
-        let ring = Ring::new(&mut lines);
+        let mut ring = Ring::default();
+        ring.link();
         let loads = links.chain == Chain::Load;
         let mut value = if loads { ring.address(links.start) } else { links.start };
         let (mut sum, mut ends) = (0_u64, frame::Chains::zero());
@@ -241,7 +241,7 @@ impl Workload {
     }
 
     /// One pass with a chain; of loads, `links.start` and the end are addresses in `_ring`.
-    fn chained_pass(&self, links: Links, _ring: &Ring<'_>, ends: &mut frame::Chains) -> (u64, u64) {
+    fn chained_pass(&self, links: Links, _ring: &Ring, ends: &mut frame::Chains) -> (u64, u64) {
         match &self.body {
             Body::Registers(frame, second) => {
                 let (mut sum, mut value) = (0_u64, links.start);
@@ -273,12 +273,7 @@ impl Workload {
         self.expected.wrapping_add(1)
     }
 
-    fn chained_pass(
-        &self,
-        links: Links,
-        _ring: &Ring<'_>,
-        _ends: &mut frame::Chains,
-    ) -> (u64, u64) {
+    fn chained_pass(&self, links: Links, _ring: &Ring, _ends: &mut frame::Chains) -> (u64, u64) {
         (self.expected.wrapping_add(1), links.start)
     }
 }
