@@ -188,7 +188,9 @@ impl Transfer {
                 let pieces = (self.block_bytes == 0).then_some(&mut self.pieces_of_pipe);
                 splice::run(route, &mut self.pipe, (self.block_bytes, pieces), stop)
             }
-            Method::Sync => sync::run(route, self.tools(route.length_bytes)?, 1, stop),
+            Method::Sync => {
+                sync::run(route, self.tools(route.length_bytes)?, 1, stop, &mut |_, _| {})
+            }
             Method::Mmap => mapped::run(route, self.block_bytes, stop),
             Method::Uring => {
                 let ring = ringed::ring(&mut self.ring, self.block_bytes, self.depth);
@@ -224,7 +226,7 @@ impl Transfer {
             Some(buffer) => sync::Tools { buffer, pieces: self.pieces.as_mut() },
             None => self.tools(u64::MAX)?,
         };
-        sync::run(route, tools, DIRECT_BYTES, stop)
+        sync::run(route, tools, DIRECT_BYTES, stop, &mut |_, _| {})
     }
 
     /// Most requests of the uring method that were in the kernel's hands at once.
@@ -240,7 +242,7 @@ impl Transfer {
         stop: &mut Stop,
         seen: &mut dyn FnMut(u64, &[u8]),
     ) -> Result<Moved, TransferError> {
-        sync::run_seen(route, self.tools(route.length_bytes)?, stop, seen)
+        sync::run(route, self.tools(route.length_bytes)?, 1, stop, seen)
     }
 
     /// Moves a range by the sync method, but for blocks of [`ZERO_BLOCK_BYTES`] without a byte that

@@ -14,7 +14,7 @@ pub(super) fn run(
     stop: &mut Stop,
 ) -> Result<(Moved, u64), TransferError> {
     let mut written = 0;
-    let moved = whole_blocks(route, buffer, stop, |block, place| {
+    let moved = whole_blocks(route, buffer, 1, stop, |block, place| {
         let more = write_runs(route, block, place)?;
         written += more;
         Ok(more)
