@@ -11,8 +11,6 @@ use std::ffi::CString;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use flatout_sys::generator::SplitMix64;
-
 use super::content::{Large, Ranges};
 use super::directory::Origin;
 use super::mirror::Surplus;
@@ -77,15 +75,11 @@ struct State {
     idle: usize,
     /// Busy ones that wait for another process, and would do a part of a large file meanwhile.
     paused: usize,
-    /// For tests: the order is random, and this decides it.
-    random: Option<SplitMix64>,
 }
 
 impl Dispatch {
-    /// The same seed, the same order; `None`: the best.
-    pub(super) fn new(stop: Arc<Stop>, seed: Option<u64>) -> Self {
-        let state = State { random: seed.map(SplitMix64::new), ..State::default() };
-        Self { state: Mutex::new(state), changed: Condvar::new(), stop }
+    pub(super) fn new(stop: Arc<Stop>) -> Self {
+        Self { state: Mutex::default(), changed: Condvar::new(), stop }
     }
 
     /// The next piece for this thread, which has none; waits for one. `None`: everything is done, or the
@@ -112,16 +106,9 @@ impl Dispatch {
                 self.changed.notify_all();
                 return None;
             }
-            let State { ready, random, .. } = &mut *state;
-            let work = match random {
-                None => ready.next(near, &mut |_| 0),
-                Some(random) => {
-                    ready.next(None, &mut |count| (random.next_u64() % count as u64) as usize)
-                }
-            };
-            if work.is_some() {
+            if let Some(work) = state.ready.next(near) {
                 state.busy += 1;
-                return work;
+                return Some(work);
             }
             if state.busy == 0 {
                 drop(state);

@@ -143,16 +143,6 @@ struct Workers {
 impl<'a> Copy<'a> {
     /// Nothing to do yet. `watch` is told what happens.
     pub fn new(options: CopyOptions, watch: &'a dyn Watch) -> Self {
-        Self::with(options, watch, None)
-    }
-
-    /// A copy by one thread in an order that the seed decides, for tests: all orders must yield
-    /// the same tree.
-    pub fn in_order(options: CopyOptions, watch: &'a dyn Watch, seed: u64) -> Self {
-        Self::with(CopyOptions { threads: 1, ..options }, watch, Some(seed))
-    }
-
-    fn with(options: CopyOptions, watch: &'a dyn Watch, seed: Option<u64>) -> Self {
         let stop = Arc::new(Stop::new(options.cancel));
         let (usual, most) = threads::of(&options, affinity::allowed_cpu_count());
         let descriptors = Descriptors::plan(options.max_fds, most);
@@ -167,7 +157,7 @@ impl<'a> Copy<'a> {
             selection: Selection::default(),
             mirror: Mirror::default(),
             watch,
-            dispatch: Dispatch::new(Arc::clone(&stop), seed),
+            dispatch: Dispatch::new(Arc::clone(&stop)),
             links: Links::new(options.max_memory_bytes / 3, options.cancel),
             stop,
             user: rustix::process::geteuid().as_raw(),

@@ -198,14 +198,14 @@ fn every_order_of_the_pieces_yields_the_same_tree() {
     let place = tempfile::tempdir().unwrap();
     let source = place.path().join("source");
     plant(&source);
-    for seed in 0..12 {
+    for threads in 1..=12 {
         let heard = Heard::default();
-        let copy = Copy::in_order(options(), &heard, seed);
-        let target = place.path().join(format!("target {seed}"));
+        let copy = Copy::new(CopyOptions { threads, ..options() }, &heard);
+        let target = place.path().join(format!("target {threads}"));
         let ended = in_threads(&copy, operand(&source, &target));
-        assert_eq!(*heard.failures.lock().unwrap(), [""; 0], "seed {seed}");
-        assert_eq!(differences(&source, &target), [""; 0], "seed {seed}");
-        assert_eq!(ended.totals.linked, 2, "seed {seed}");
+        assert_eq!(*heard.failures.lock().unwrap(), [""; 0], "{threads} threads");
+        assert_eq!(differences(&source, &target), [""; 0], "{threads} threads");
+        assert_eq!(ended.totals.linked, 2, "{threads} threads");
     }
 }
 

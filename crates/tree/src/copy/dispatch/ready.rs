@@ -88,9 +88,6 @@ impl<P: Piece> Default for Ready<P> {
     }
 }
 
-/// Chooses one of so many; at least one.
-type Choose<'a> = &'a mut dyn FnMut(usize) -> usize;
-
 impl<P: Piece> Ready<P> {
     /// One piece more.
     pub(in crate::copy) fn add(&mut self, work: P) {
@@ -102,13 +99,8 @@ impl<P: Piece> Ready<P> {
         }
     }
 
-    /// The next piece for a thread that was in the directory `near`; `choose` says which of those
-    /// that could be next.
-    pub(in crate::copy) fn next(
-        &mut self,
-        near: Option<&P::Directory>,
-        choose: Choose<'_>,
-    ) -> Option<P> {
+    /// The next piece for a thread that was in the directory `near`.
+    pub(in crate::copy) fn next(&mut self, near: Option<&P::Directory>) -> Option<P> {
         let in_it = |work: &P| match work.kind() {
             Kind::Names(directory) | Kind::Listing(directory) | Kind::Inside(directory) => {
                 near.is_some_and(|near| near.is(directory))
@@ -120,14 +112,14 @@ impl<P: Piece> Ready<P> {
         }
         if self.pieces.len() < MOST_WAITING
             && self.listings() < MOST_LISTINGS
-            && let Some(work) = self.directory(choose)
+            && let Some(work) = self.directory()
         {
             return Some(work);
         }
         if !self.pieces.is_empty() {
-            return self.pieces.remove(choose(self.pieces.len()));
+            return self.pieces.pop_front();
         }
-        self.directory(choose).or_else(|| self.last.pop_front()).or_else(|| self.help())
+        self.directory().or_else(|| self.last.pop_front()).or_else(|| self.help())
     }
 
     /// Pieces that somebody could begin with; all directories that wait below one count as one.
@@ -193,15 +185,9 @@ impl<P: Piece> Ready<P> {
         self.pieces.iter().filter(|piece| matches!(piece.kind(), Kind::Listing(_))).count()
     }
 
-    /// A directory to begin with: from the chosen one on, those found deeper first.
-    fn directory(&mut self, choose: Choose<'_>) -> Option<P> {
-        let mut left = self.below.len();
-        let mut index = match left {
-            0 => return None,
-            count => count - 1 - choose(count),
-        };
-        while left > 0 {
-            left -= 1;
+    /// A directory to begin with, those found deeper first.
+    fn directory(&mut self) -> Option<P> {
+        for index in (0..self.below.len()).rev() {
             let work = self.below[index].take_below();
             if self.below[index].count_below() == 0 {
                 self.below.remove(index);
@@ -209,7 +195,6 @@ impl<P: Piece> Ready<P> {
             if work.is_some() {
                 return work;
             }
-            index = index.checked_sub(1).unwrap_or(self.below.len().saturating_sub(1));
         }
         None
     }

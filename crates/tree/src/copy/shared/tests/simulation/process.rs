@@ -98,7 +98,7 @@ impl Process {
                 let work = match &lane.waits {
                     Some(large) if large.has_more() => Some(Work::Large(Rc::clone(large))),
                     Some(_) => self.ready.part(),
-                    None => self.ready.next(lane.near.as_ref(), &mut |_| 0),
+                    None => self.ready.next(lane.near.as_ref()),
                 };
                 let Some(work) = work else { break };
                 self.start(index, work, agenda);
