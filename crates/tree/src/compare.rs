@@ -171,7 +171,6 @@ impl Walk {
             self.differ(Kind::Unreadable, || format!("source: {error}"));
         }
         let here = self.path.len();
-        let mut present = 0_u64;
         for name in names.split_inclusive(|&byte| byte == 0) {
             let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
             if self.asked.cancel.is_cancelled() {
@@ -180,38 +179,21 @@ impl Walk {
             }
             self.push(name);
             self.found.entries += 1;
-            match self.entry(name) {
-                entry::Seen::Absent => {}
-                entry::Seen::Present => present += 1,
-                entry::Seen::Directories => {
-                    present += 1;
-                    below.push(name.to_owned());
-                }
+            if self.entry(name) {
+                below.push(name.to_owned());
             }
             self.path.truncate(here);
         }
-        self.extras(present);
+        self.extras();
         below
     }
 
-    /// Names that the target has and the source has not. They are looked for only where the count
-    /// says that there are some.
-    fn extras(&mut self, present: u64) {
-        let mut count = 0;
-        let listed = self.target.entries(|_, _, _| {
-            count += 1;
-            Ok(())
-        });
-        if let Err(error) = listed {
-            return self.differ(Kind::Unreadable, || format!("copy: {error}"));
-        }
-        if count == present {
-            return;
-        }
-        let mut extra = Vec::new();
-        let mut total = 0_u64;
+    /// Names that the target has and the source has not.
+    fn extras(&mut self) {
+        let (mut extra, mut total, mut whose) = (Vec::new(), 0_u64, "copy");
         let listed = self.target.entries(|name, _, _| {
-            if find(self.source.here(), name)?.is_none() {
+            let found = find(self.source.here(), name).inspect_err(|_| whose = "source")?;
+            if found.is_none() {
                 total += 1;
                 if extra.len() < self.asked.most_named {
                     extra.push(name.to_owned());
@@ -230,7 +212,7 @@ impl Walk {
             *self.found.counts.entry(Kind::Extra).or_default() += unnamed;
         }
         if let Err(error) = listed {
-            self.differ(Kind::Unreadable, || format!("source: {error}"));
+            self.differ(Kind::Unreadable, || format!("{whose}: {error}"));
         }
     }
 

@@ -21,16 +21,6 @@ const SECTOR_BYTES: u64 = 512;
 /// Attributes that belong to the place, not to the file.
 const FOREIGN_ATTRIBUTES: [&[u8]; 1] = [b"security.selinux"];
 
-/// What was found under a name.
-pub(super) enum Seen {
-    /// The copy has not got it.
-    Absent,
-    /// Both have it, and it is done.
-    Present,
-    /// Both have a directory.
-    Directories,
-}
-
 impl Walk {
     /// Compares the roots themselves.
     pub(super) fn roots(&mut self) -> io::Result<()> {
@@ -41,14 +31,15 @@ impl Walk {
         Ok(())
     }
 
-    pub(super) fn entry(&mut self, name: &CStr) -> Seen {
+    /// Compares what bears a name; returns whether both have a directory there.
+    pub(super) fn entry(&mut self, name: &CStr) -> bool {
         let source = match find(self.source.here(), name) {
             Ok(Some(facts)) => facts,
             // It went away meanwhile: then the copy's is an extra name, and found as such.
-            Ok(None) => return Seen::Absent,
+            Ok(None) => return false,
             Err(error) => {
                 self.differ(Kind::Unreadable, || format!("source: {error}"));
-                return Seen::Present;
+                return false;
             }
         };
         let kind = kind_of(source);
@@ -61,18 +52,18 @@ impl Walk {
             Ok(Some(facts)) => facts,
             Ok(None) => {
                 self.differ(absence, String::new);
-                return Seen::Absent;
+                return false;
             }
             Err(error) => {
                 self.differ(Kind::Unreadable, || format!("copy: {error}"));
-                return Seen::Present;
+                return false;
             }
         };
         let copied = kind_of(target);
         if copied != kind {
             let broken = if absence == Kind::Missing { Kind::Type } else { absence };
             self.differ(broken, || format!("{kind:?} became {copied:?}"));
-            return Seen::Present;
+            return false;
         }
         match kind {
             FileType::RegularFile => self.file(name, &source, &target),
@@ -86,7 +77,7 @@ impl Walk {
         }
         self.attributes_of_all(&source, &target);
         self.extended(name);
-        if kind == FileType::Directory { Seen::Directories } else { Seen::Present }
+        kind == FileType::Directory
     }
 
     fn file(&mut self, name: &CStr, source: &Stat, target: &Stat) {
