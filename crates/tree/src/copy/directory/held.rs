@@ -90,17 +90,11 @@ impl Held {
         let mut closed = Vec::new();
         let mut here = directory;
         let mut pair = loop {
-            match (here.pair(), &here.parent) {
-                (Some(pair), _) => break pair,
-                (None, Some(parent)) => {
-                    closed.push(here);
-                    here = parent;
-                }
-                (None, None) => {
-                    let reason = "its directory was closed";
-                    return Err(Trouble::Source(Refusal::because(GO_BACK, reason)));
-                }
+            if let Some(pair) = here.pair() {
+                break pair;
             }
+            closed.push(here);
+            here = here.parent.as_ref().expect("the directory of an operand stays open");
         };
         while let Some(below) = closed.pop() {
             pair = match below.pair() {
