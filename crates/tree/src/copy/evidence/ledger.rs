@@ -8,7 +8,6 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::ops::ControlFlow;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -59,10 +58,7 @@ impl Ledger {
         let known = || {
             Noted::collect(most, |add| {
                 // What was read of one that breaks off in the middle is as true as all of it.
-                let _as_far_as_it_can_be_read = read(&self.path, (last, &head), &mut |noted| {
-                    add(noted);
-                    ControlFlow::Continue(())
-                });
+                let _as_far_as_it_can_be_read = read(&self.path, (last, &head), add);
             })
         };
         let before = known();
@@ -182,7 +178,7 @@ fn make(path: &Path, head: &Head) -> io::Result<File> {
 fn read(
     path: &Path,
     (most, head): (usize, &Head),
-    each: &mut impl FnMut(Fingerprint) -> ControlFlow<()>,
+    each: &mut dyn FnMut(Fingerprint),
 ) -> io::Result<()> {
     let mut file = io::BufReader::new(open(path, OpenOptions::new().read(true))?);
     let mut found = [0; HEAD_BYTES];
@@ -196,9 +192,7 @@ fn read(
     file.seek(SeekFrom::Start(HEAD_BYTES as u64 + skipped * note.len() as u64))?;
     // What breaks off in the middle of a note was being written when its maker was killed.
     while file.read_exact(&mut note).is_ok() {
-        if each(Fingerprint::from_le_bytes(note)).is_break() {
-            break;
-        }
+        each(Fingerprint::from_le_bytes(note));
     }
     Ok(())
 }
@@ -216,23 +210,17 @@ fn append(from: &Path, to: &Path, (known, head): (&Noted, &Head)) -> io::Result<
     if fs::symlink_metadata(to).is_err() {
         return fs::rename(from, to);
     }
-    let mut ledger = open(to, OpenOptions::new().append(true))?;
+    let ledger = open(to, OpenOptions::new().append(true))?;
     let whole = ledger.metadata()?.len();
     let broken_off = whole.saturating_sub(HEAD_BYTES as u64) % size_of::<Fingerprint>() as u64;
     ledger.set_len(whole - broken_off)?;
-    let mut notes = Vec::new();
-    let mut written = Ok(());
+    let (mut ledger, mut written) = (io::BufWriter::new(ledger), Ok(()));
     read(from, (usize::MAX, head), &mut |fingerprint| {
-        if !known.has(fingerprint) {
-            notes.extend_from_slice(&fingerprint.to_le_bytes());
+        if written.is_ok() && !known.has(fingerprint) {
+            written = ledger.write_all(&fingerprint.to_le_bytes());
         }
-        if notes.len() >= MOST_WAITING_BYTES {
-            written = ledger.write_all(&notes);
-            notes.clear();
-        }
-        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
-    written.and_then(|()| ledger.write_all(&notes))?;
+    written.and_then(|()| ledger.flush())?;
     match fs::remove_file(from) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
