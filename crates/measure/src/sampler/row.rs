@@ -53,13 +53,11 @@ pub(super) enum Closed {
 pub(super) struct Surroundings {
     /// How far trials of rows like it lie apart.
     pub(super) kin: Option<Prior>,
-    /// CPUs of the machine.
     pub(super) cpus: u32,
     /// What the hypervisor took from all rows of the phase.
     pub(super) stolen: Stolen,
     /// For which share of the time that these watched an SMT sibling used the core.
     pub(super) contention_ratio: Option<f64>,
-    /// The least distance at which CPUs were.
     pub(super) least_distance_ns: Option<u32>,
 }
 

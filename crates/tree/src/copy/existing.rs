@@ -52,7 +52,7 @@ impl Existing {
             return Ok(Self::Unchanged(found));
         }
         // As cp, which writes into a file with one name, and removes one with several.
-        if !is_bound(copy, &found) && copy.options.overwrite != Overwrite::Protected {
+        if !is_bound(copy, &found) && !replaces_protected(copy) {
             refuse_protected(entry, opened.flags)?;
         }
         Ok(Self::Replace(found))
@@ -75,6 +75,11 @@ pub(super) fn is_free(copy: &Copy<'_>, source: &Stat, found: &Stat) -> Result<bo
         return Ok(false);
     }
     copy.take(identity(found), identity(source))
+}
+
+/// Whether files make room that this user may not write: as with rsync, in a mirror they do.
+fn replaces_protected(copy: &Copy<'_>) -> bool {
+    copy.options.overwrite == Overwrite::Protected || copy.options.deletion.is_some()
 }
 
 /// A file that this user may not write is protected, and stays unless it is to be replaced by all
@@ -181,7 +186,7 @@ pub(super) fn refuse_to_replace(
     match entry.in_the_way()? {
         Some(found) if identity(&found) != identity(known) => {
             refuse_obstacle(entry, source, &found)?;
-            let may = copy.options.overwrite == Overwrite::Protected || is_bound(copy, &found);
+            let may = replaces_protected(copy) || is_bound(copy, &found);
             if may || kind_of(found).is_symlink() {
                 return Ok(());
             }

@@ -114,9 +114,10 @@ fn read_only_directories_are_filled_by_nobody_too() {
     assert_same(&before, &Portrait::of(&folder.join("copy")), Leeway::but(READ), &ran);
 }
 
-/// A file that its owner may not write is protected, unless it is to be replaced by all means.
+/// A file that its owner may not write is protected, unless it is to be replaced by all means, or the target is
+/// a mirror, as with rsync.
 #[test]
-fn a_read_only_file_is_replaced_only_by_force() {
+fn a_read_only_file_is_replaced_only_by_force_or_in_a_mirror() {
     needs!(under_test());
     needs!(needs_root("running as somebody else"));
     needs!(needs_program("setpriv"));
@@ -133,7 +134,11 @@ fn a_read_only_file_is_replaced_only_by_force() {
     let before = Portrait::of(&folder.join("tree"));
     copy_as_nobody(&folder, "-T tree copy").complains(1, &["copy/file", "Permission denied"]);
     assert_eq!(fs::read(folder.join("copy/file")).unwrap(), b"copy");
-    let ran = copy_as_nobody(&folder, "-f -T tree copy");
-    ran.exits(0);
-    assert_same(&before, &Portrait::of(&folder.join("copy")), Leeway::but(READ), &ran);
+    for way in ["-f", "--delete"] {
+        let ran = copy_as_nobody(&folder, &format!("{way} -T tree copy"));
+        ran.exits(0);
+        assert_same(&before, &Portrait::of(&folder.join("copy")), Leeway::but(READ), &ran);
+        fs::write(folder.join("copy/file"), "copy").unwrap();
+        chmod(&folder.join("copy/file"), 0o444);
+    }
 }
