@@ -134,10 +134,12 @@ impl Attributes<'_> {
         let user_is_kept = owner.0 == job.facts.st_uid;
         let group_is_kept = owner.1 == job.facts.st_gid;
         let lost = match job.kind {
-            // As cp: only an owner that was to be kept and is not costs rights, and then all.
-            _ if self.preserve.has(Preserve::WHAT_IS_THERE) => {
+            // As cp: only an owner that was to be kept and is not costs rights, and then all but what protects
+            // the files of a directory.
+            kind if self.preserve.has(Preserve::WHAT_IS_THERE) => {
                 let is_wanted = self.preserve.has(Preserve::OWNERSHIP);
-                if is_wanted && !(user_is_kept && group_is_kept) { 0o7000 } else { 0 }
+                let all = if kind == FileType::Directory { SET_ID_BITS } else { 0o7000 };
+                if is_wanted && !(user_is_kept && group_is_kept) { all } else { 0 }
             }
             FileType::Directory if group_is_kept => 0,
             FileType::Directory => SET_GROUP_ID,
