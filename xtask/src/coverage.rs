@@ -1,5 +1,6 @@
 //! How many of the 95 % intervals that `flatout bench` prints hold what other runs find: whole runs,
-//! one after the other, each row of each against the median of the same row in all others.
+//! one after the other, each row of each against the median of the same row in all others. Of records in
+//! several folders each is held against those of the other folders: runs of one hour agree, of another they may not.
 //!
 //! Beside a quiet machine it should be 93 to 97 %. It takes as long as the runs; nothing else may
 //! work on the machine, or as much as is to be measured. Rows without trials, such as the roofs of a
@@ -82,7 +83,7 @@ pub fn measure(root: &Path, first: &str, others: &[&str]) -> Result<(), String> 
         let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
         let record: Value =
             serde_json::from_str(&text).map_err(|error| format!("{name}: {error}"))?;
-        Ok(figures(&record))
+        Ok((path.parent().map_or_else(PathBuf::new, PathBuf::from), figures(&record)))
     };
     print!("{}", table(&all.iter().map(read).collect::<Result<Vec<_>, String>>()?));
     Ok(())
@@ -121,14 +122,22 @@ fn figures(record: &Value) -> BTreeMap<String, Figure> {
     rows.iter().filter_map(figure).collect()
 }
 
+/// A run: the folder of its record, and its rows.
+type Run = (PathBuf, BTreeMap<String, Figure>);
+
 /// The table, a line per area.
-fn table(records: &[BTreeMap<String, Figure>]) -> String {
+fn table(runs: &[Run]) -> String {
     let mut areas: BTreeMap<&str, Tally> = BTreeMap::new();
-    for (index, record) in records.iter().enumerate() {
+    let has_several_folders = runs.iter().any(|run| run.0 != runs[0].0);
+    for (index, (folder, record)) in runs.iter().enumerate() {
+        let is_other = |&(other, run): &(usize, &Run)| match has_several_folders {
+            true => run.0 != *folder,
+            false => other != index,
+        };
         for (name, figure) in record {
-            let others = records.iter().enumerate().filter(|(other, _)| *other != index);
+            let others = runs.iter().enumerate().filter(is_other);
             let others: Vec<f64> =
-                others.filter_map(|(_, other)| Some(other.get(name)?.median)).collect();
+                others.filter_map(|(_, (_, other))| Some(other.get(name)?.median)).collect();
             let Some(truth) = median(&others).filter(|_| others.len() >= LEAST_OTHERS) else {
                 continue;
             };
@@ -157,14 +166,15 @@ fn median(values: &[f64]) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn record(median: f64, half_width: f64, status: &str) -> BTreeMap<String, Figure> {
-        figures(&serde_json::json!({"results": [
+    fn record(median: f64, half_width: f64, status: &str) -> Run {
+        let rows = figures(&serde_json::json!({"results": [
             {"id": "a/b", "parameters": {"threads": 1}, "median": median, "status": status,
              "samples": [median], "ci95": [median - half_width, median + half_width]},
             {"id": "c/d", "parameters": {}, "median": median, "status": "ok", "samples": [median]},
             {"id": "c/roof", "parameters": {}, "median": median, "status": "ok", "samples": []},
             {"id": "c/failed", "parameters": {}, "median": null, "status": "failed", "samples": []},
-        ]}))
+        ]}));
+        (PathBuf::new(), rows)
     }
 
     #[test]
@@ -181,6 +191,18 @@ mod tests {
         assert_eq!(lines[0], "| a | 4 | 100.0 % | 25.0 % | 33.3 % | ±1.4 % |");
         assert_eq!(lines[1], "| c | 4 | 0.0 % | – | – | – |");
         assert!(lines[2].starts_with("| all | 8 | 50.0 % | 25.0 % |"), "{table}");
+    }
+
+    #[test]
+    fn runs_of_one_folder_are_held_against_those_of_others() {
+        let of = |folder: &str, median| (PathBuf::from(folder), record(median, 2.0, "ok").1);
+        let hours = [[100.0, 101.0, 100.0], [103.0, 104.0, 103.0]];
+        let all = ["one", "two"]
+            .iter()
+            .zip(hours)
+            .flat_map(|(folder, hour)| hour.map(|median| of(folder, median)));
+        let table = table(&all.collect::<Vec<_>>());
+        assert!(table.contains("| a | 6 | 100.0 % | 16.7 % |"), "{table}");
     }
 
     #[test]

@@ -30,7 +30,7 @@ usage: cargo xtask test               every check that CI runs
        cargo xtask test --area NAME   the tests of a crate (tree) or of an area (copy) alone
        cargo xtask tidy               only the rules of the house: arrows, sizes, sources
        cargo xtask coverage RUNS [ARGUMENTS of flatout bench]
-       cargo xtask coverage RECORD...
+       cargo xtask coverage RECORD...   each against those of other folders, if there are any
                                       which share of its intervals holds what other runs find";
 
 fn main() -> ExitCode {
