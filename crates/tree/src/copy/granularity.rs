@@ -7,6 +7,7 @@ use rustix::fs::{Stat, Timespec, Timestamps};
 
 use super::Entry;
 use crate::lock::lock;
+use crate::spool::unnamed::without_a_name;
 
 const SECOND_NS: i64 = 1_000_000_000;
 /// What the file of the trial gets: odd in each digit, and a second that two do not divide.
@@ -69,16 +70,25 @@ impl Entry<'_> {
         clock
     }
 
-    /// Gives a file a time and looks what became of it.
+    /// Gives a file a time and looks what became of it: one without a name, where there are such, so that the
+    /// directory keeps its time.
     fn try_it(&self) -> Option<Clock> {
         let (directory, temporaries) = (self.pair.target(), &self.copy.temporaries);
-        let (file, name) = temporaries.file(directory, temporaries.name_for(c"", false)).ok()?;
+        let (file, name) = match without_a_name(directory) {
+            Ok(file) => (file, None),
+            Err(_) => {
+                let name = temporaries.name_for(c"", false);
+                temporaries.file(directory, name).map(|(file, name)| (file, Some(name))).ok()?
+            }
+        };
         let times = Timestamps { last_access: TRIAL, last_modification: TRIAL };
         let found = rustix::fs::futimens(&file, &times).and_then(|()| rustix::fs::fstat(&file));
-        self.copy.remove_mark(directory, &name);
+        if let Some(name) = &name {
+            self.copy.remove_mark(directory, name);
+        }
         let found = found.ok()?;
         let step_ns = step_of(found.st_mtime, found.st_mtime_nsec as i64);
-        let counts_names = found.st_nlink == 1;
+        let counts_names = found.st_nlink == if name.is_some() { 1 } else { 0 };
         Some(Clock { step_ns, notes_changes: notes_changes(&found), counts_names })
     }
 }

@@ -24,8 +24,12 @@ const MAKE: &str = "make a temporary file for";
 const WRITE: &str = "write the temporary file for";
 pub(super) const READ: &str = "read the temporary file for";
 
-/// `O_EXCL` says that the file shall never get a name.
-fn without_a_name(directory: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+/// Makes a file in a directory, which is not changed by that. `O_EXCL` says that it shall never get a name.
+///
+/// # Errors
+///
+/// Those of the kernel; `O_TMPFILE` is not known.
+pub(crate) fn without_a_name(directory: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     let flags = OFlags::TMPFILE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
     rustix::fs::openat(directory, c".", flags, Mode::RUSR | Mode::WUSR)
 }

@@ -1,11 +1,16 @@
 //! The letters of cp mean to `flatout copy` what they mean to `cp -a`.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
 
 use super::option::plant;
 use super::{Compared, Pair, Trial};
 use crate::bin::Folder;
+use crate::copy::entry::date;
+use crate::skip::skip;
 
 /// Runs `cp -a` and `flatout copy` with the words of a line.
 fn run(pair: &Pair, line: &str) -> Compared {
@@ -86,4 +91,23 @@ fn what_contradicts_the_rules_of_cp_is_wrong_use() {
         folder.flatout(all).run().exits(2);
         assert!(!folder.join("b").exists(), "{words:?}");
     }
+}
+
+/// How fine the times of a filesystem are is found out by a file without a name.
+#[test]
+fn an_update_of_a_file_leaves_the_time_of_its_directory() {
+    let folder = Folder::new();
+    let unnamed = OFlags::TMPFILE | OFlags::WRONLY;
+    if rustix::fs::open(folder.join("."), unnamed, Mode::RUSR | Mode::WUSR).is_err() {
+        skip!("the directory of the tests takes no files without a name");
+    }
+    fs::create_dir(folder.join("there")).unwrap();
+    for (name, seconds) in [("a", 3), ("there/a", 2)] {
+        fs::write(folder.join(name), name).unwrap();
+        date(&folder.join(name), 1_000_000_000 + seconds, 0);
+    }
+    date(&folder.join("there"), 1_000_000_000, 0);
+    folder.flatout(["cp", "-p", "-u", "a", "there"]).run().exits(0);
+    assert_eq!(fs::read(folder.join("there/a")).unwrap(), b"a");
+    assert_eq!(fs::metadata(folder.join("there")).unwrap().mtime(), 1_000_000_000);
 }

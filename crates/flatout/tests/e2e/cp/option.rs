@@ -231,7 +231,7 @@ fn each_option_does_what_it_does_in_cp() {
                 chmod(&folder.join("b"), 0o444);
                 chmod(&folder.join("a"), 0o644);
                 // Whose owner cannot be kept.
-                std::fs::create_dir(folder.join("d/shared")).unwrap();
+                fs::create_dir(folder.join("d/shared")).unwrap();
                 chmod(&folder.join("d/shared"), 0o1777);
                 std::os::unix::fs::chown(folder, Some(NOBODY), None).unwrap();
                 std::os::unix::fs::chown(folder.join("b"), Some(NOBODY), None).unwrap();
