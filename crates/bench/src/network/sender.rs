@@ -78,8 +78,11 @@ pub fn choose(
         for (way, rates) in &mut rates {
             way.turn = round;
             match sessions.run(test.family, *way).and_then(|report| sample::throughput(&report)) {
-                Ok(sample) => rates.push(sample.amount * 1e9 / sample.elapsed_ns as f64),
-                Err(TrialError::Unsupported(_)) => {}
+                Ok(sample) if sample.amount > 0.0 => {
+                    rates.push(sample.amount * 1e9 / sample.elapsed_ns as f64);
+                }
+                // Nothing came: the other end cannot, and the run was over before it said so.
+                Ok(_) | Err(TrialError::Unsupported(_)) => {}
                 // The other end cannot send like that, or lacks what it had for the first way.
                 Err(TrialError::Failed(_)) if way.sender != Sender::Write => {}
                 // The rows will say that the user wants to stop, that the server has gone, or what it lacks.
