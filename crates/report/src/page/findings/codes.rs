@@ -214,7 +214,8 @@ fn moved_cpus(record: &Record) -> Option<Finding> {
     }
     let shown = match moved {
         0 => String::new(),
-        _ => format!(", which {} shows", quantity::counted(moved, "row")),
+        1 => ", which 1 row shows".to_owned(),
+        _ => format!(", which {moved} rows show"),
     };
     let ends = quantity::range((least, most), "–", |ns| format!("{ns:.0} ns"));
     let text = format!("the host moves CPUs: {ends} from one to the other{shown}");

@@ -150,6 +150,12 @@ fn a_host_that_moves_cpus_is_told_with_how_far_they_were_apart() {
     let rows = vec![apart(31.2, &[]), apart(168.0, &["cpus_moved"])];
     let text = "the host moves CPUs: 31–168 ns from one to the other, which 1 row shows";
     only(found(json!({}), rows, End::default()), "NOTE", text);
+    let two = vec![apart(31.2, &["cpus_moved"]), apart(42.0, &["cpus_moved"])];
+    only(
+        found(json!({}), two, End::default()),
+        "NOTE",
+        "31–42 ns from one to the other, which 2 rows show",
+    );
     let near = vec![apart(31.2, &[]), apart(42.0, &[])];
     assert!(found(json!({}), near, End::default()).is_empty());
 }
