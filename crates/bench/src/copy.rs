@@ -28,6 +28,7 @@ use crate::option::flag;
 use crate::place::{COPYING, Place};
 use crate::tried::Tried;
 use crate::versus::{self, State};
+use crate::write_limit::announced_at_most;
 use crate::{Area, Clearing, Error, Estimate, Extent, Found, IoError, Run, Seconds, scratch};
 
 pub use choose::LeftOut;
@@ -40,9 +41,6 @@ use site::Site;
 
 /// Trials that a row gets at most: more would tell little, and every copy takes inodes.
 const MOST_TRIALS: u32 = 10;
-/// Trials of each row that are spoiled and repeated, for which what is announced at most has room, beside
-/// those for which there is no time.
-const SPOILED_ROUNDS: u32 = 2;
 /// Trials of the row that shows how far copies of one tree differ.
 const SPREAD_TRIALS: u32 = 10;
 /// Part of the time that it may take.
@@ -192,13 +190,20 @@ fn plan(options: &Options) -> Result<Planned, Error> {
         _ => planned_ns.min(asked_ns as f64),
     };
     let written = |rounds| limits.phases_bytes(&chosen.phases, rounds).min(limits.write_bytes);
-    // Those that show how copies vary have more than there is time for, and spoiled ones are repeated.
-    let has_spread = options.run.rounds.is_none()
-        && chosen.phases.iter().flatten().any(|row| row.experiment == Experiment::Spread);
-    let most = if has_spread { most_rounds.max(SPREAD_TRIALS) } else { most_rounds };
-    let spoiled = options.run.rounds.map_or(SPOILED_ROUNDS, |_| Plan::default().most_spoiled);
-    let most_write_bytes = written(most.saturating_add(spoiled));
-    let write_bytes = written(likely) as f64 * (likely_ns / planned_ns).min(1.0);
+    // Those that show how copies vary have more than there is time for.
+    let spread = chosen.phases.iter().flatten().filter(|row| row.experiment == Experiment::Spread);
+    let spread_bytes: u64 =
+        spread.map(|row| row.corpus.written_bytes(limits.shared_from_bytes)).sum();
+    let (write_bytes, most_write_bytes) = match options.run.rounds {
+        // Trials that are spoiled are repeated.
+        Some(rounds) => (written(likely), written(rounds + Plan::default().most_spoiled)),
+        None => {
+            let more = u64::from(SPREAD_TRIALS.saturating_sub(likely));
+            let all = written(likely).saturating_add(spread_bytes.saturating_mul(more));
+            let in_time = (all as f64 * (likely_ns / planned_ns).min(1.0)) as u64;
+            (in_time, announced_at_most(in_time).min(limits.write_bytes))
+        }
+    };
     let phase =
         |rows: Vec<Wanted>| Phase { time_ns: (limits.time_s(&rows, likely) * 1e9) as u64, rows };
     Ok(Planned {
@@ -207,7 +212,7 @@ fn plan(options: &Options) -> Result<Planned, Error> {
         left_out: chosen.left_out,
         rounds,
         most_rounds,
-        write_bytes: (write_bytes as u64).min(most_write_bytes),
+        write_bytes: write_bytes.min(most_write_bytes),
         time_ns: likely_ns as u64,
     })
 }

@@ -6,6 +6,12 @@ use std::cell::Cell;
 use flatout_measure::{TrialError, Warning, size_text, warning};
 use flatout_sys::usage::process_io;
 
+/// What is written at most where time ends the work and so much was announced: where the place is faster than
+/// was seen, a little more, and the rest of the time is left.
+pub fn announced_at_most(likely_bytes: u64) -> u64 {
+    likely_bytes.saturating_add(likely_bytes / 4)
+}
+
 /// Bytes that may be written, and how many were.
 #[derive(Debug)]
 pub struct WriteLimit {

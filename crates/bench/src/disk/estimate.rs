@@ -15,6 +15,7 @@ use super::row::{Extents, Row};
 use super::{Options, Terms};
 use crate::scratch::LEAST_BYTES;
 use crate::tried::Tried;
+use crate::write_limit::announced_at_most;
 use crate::{Error, Estimate, Extent, IoError, MIB, scratch};
 
 /// The unit of `st_blocks` (inode(7)).
@@ -197,9 +198,8 @@ pub(super) fn plan(options: &Options) -> Result<Planned, Error> {
     let trials_bytes = forecast.trials_bytes(options.run.time_ns.unwrap_or(usual_ns));
     let likely_bytes =
         (file_bytes + metadata_bytes / METADATA_LIKELY_PART).saturating_add(trials_bytes);
-    // Storage that is faster than expected is written no more than a quarter more.
     let is_open = options.run.rounds.is_none() && options.selection.runtime_ns.is_none();
-    let trials_most = if is_open { trials_bytes.saturating_add(trials_bytes / 4) } else { left };
+    let trials_most = if is_open { announced_at_most(trials_bytes) } else { left };
     let most_write_bytes = most_write_bytes - left.saturating_sub(trials_most);
     let writes_over = place.may_overwrite() && writing > 0;
     place.check_access(writes_over)?;

@@ -5,20 +5,23 @@
 //! `flatout read` takes its own.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 use flatout_measure::{Chart, Facts, Parameters};
+use flatout_sys::monotonic_ns;
 use flatout_sys::process::Account;
 use flatout_tree::compare::is_same;
 
 use crate::option::each_once;
+use crate::tried::Copying;
 use crate::versus::printed::wrong;
 use crate::versus::race::{Argv, Checked, Made, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::run::operand;
 use crate::versus::source::Source;
 use crate::versus::{Extent, Ground, State};
-use crate::{Error, IoError, MIB, place};
+use crate::{Error, IoError, MIB, place, scratch};
 
 /// The race of files that are read.
 const READ: &str = "dd-read";
@@ -28,13 +31,15 @@ const USUAL_BLOCK_BYTES: u64 = 4096;
 const BLOCKS_BYTES: [u64; 4] = [512, 1024, 2048, 4096];
 /// Blocks at which one is read to nowhere: flatout takes its own.
 const READ_BLOCKS_BYTES: [u64; 2] = [128 << 10, MIB];
-/// Bytes per second and seconds per block with which the plan of the time counts: dd on two machines,
+/// Seconds per block with which the plan of the time counts where nothing can be tried: dd on two machines,
 /// 2026-11-22 and 27.
-const PLANNED_RATE: f64 = 1.5e9;
 const PLANNED_BLOCK_S: f64 = 1.2e-6;
-/// Seconds that a run takes besides: starting it, and writing out what the one before left (0.15 had
-/// announced 13 s for the 2.6 of `--quick`, 0.03 and 1 GB/s still 6; Zen 4, 2026-11-27).
-const START_S: f64 = 0.02;
+/// What a block takes is seen with so many small ones.
+const TRIED_BLOCKS: u64 = 256;
+const TRIED_TURNS: usize = 3;
+const TRIED_BYTES: usize = 512;
+/// Seconds that starting a run takes; what is waited for before it was tried in the place.
+const START_S: f64 = 0.012;
 
 /// Lengths of the files: those that are copied at one block, the one that is copied at several,
 /// and the one that is read.
@@ -74,7 +79,25 @@ pub fn races(ground: &Ground) -> Vec<Race<'static>> {
     let copied = sizes.copied.iter().map(|&bytes| ("dd-copy", bytes, USUAL_BLOCK_BYTES));
     let blocks = BLOCKS_BYTES.iter().map(|&block| ("dd-block", sizes.blocks, block));
     let reads = READ_BLOCKS_BYTES.iter().map(|&block| (READ, sizes.read, block));
-    copied.chain(blocks).chain(reads).map(|work| race(ground, dd, work)).collect()
+    let block_s = block_s(&ground.directory).unwrap_or(PLANNED_BLOCK_S);
+    let works = copied.chain(blocks).chain(reads);
+    works.map(|work| race(ground, dd, work, block_s)).collect()
+}
+
+/// What reading and writing a small block takes, which filesystems differ in: the least of a few turns.
+fn block_s(directory: &Path) -> Option<f64> {
+    let mut block = [1; TRIED_BYTES];
+    let mut turn_ns = |_| {
+        let file = scratch::open_unnamed(directory).ok()?;
+        let begun_ns = monotonic_ns();
+        for at in (0..TRIED_BLOCKS).map(|index| index * TRIED_BYTES as u64) {
+            file.write_all_at(&block, at).ok()?;
+            file.read_exact_at(&mut block, at).ok()?;
+        }
+        Some(monotonic_ns() - begun_ns)
+    };
+    let least_ns = (0..TRIED_TURNS).filter_map(&mut turn_ns).min()?;
+    Some(least_ns as f64 / TRIED_BLOCKS as f64 / 1e9)
 }
 
 /// Time and speed by size, and by block.
@@ -94,6 +117,7 @@ fn race(
     ground: &Ground,
     dd: &Found,
     (test, bytes, block_bytes): (&'static str, u64, u64),
+    block_s: f64,
 ) -> Race<'static> {
     let is_copied = test != READ;
     let source = Source::new(ground, 1, bytes);
@@ -105,8 +129,10 @@ fn race(
         block_bytes,
     };
     // What is copied is compared, too, which reads both.
-    let moved_s = bytes as f64 / PLANNED_RATE;
-    let copied_s = 2.0 * moved_s + (bytes / block_bytes) as f64 * PLANNED_BLOCK_S;
+    let Copying { byte_ns, compared_byte_ns, .. } = ground.tried.copying;
+    let [copied_s, moved_s] =
+        [byte_ns + compared_byte_ns, compared_byte_ns].map(|ns| bytes as f64 * ns / 1e9);
+    let copied_s = copied_s + (bytes / block_bytes) as f64 * block_s;
     let expected_s = START_S + if is_copied { copied_s } else { moved_s };
     let parameters = Parameters::default()
         .with("bytes", bytes)

@@ -184,7 +184,7 @@ fn announce(jobs: &[Planned], arguments: &Arguments) -> Result<(), Error> {
         0 => "only reads".to_owned(),
         _ => format!(
             "writes {}{} {target}",
-            announcement::written(bytes, most_bytes, arguments.max_time.is_some()),
+            announcement::written(bytes),
             announcement::at_most(bytes, most_bytes)
         ),
     };

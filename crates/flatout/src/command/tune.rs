@@ -95,10 +95,9 @@ fn begin(arguments: &Arguments, options: &Options, begun_ns: u64) -> Result<Plan
     let bytes = wanted.min(most_bytes);
     let time_ns = (time_ns as f64 * bytes as f64 / wanted.max(1) as f64) as u64;
     let time_ns = time_ns.saturating_add(budget_ns / CLOSING_PART);
-    let is_rough = arguments.max_time.is_some() && arguments.rounds.is_none();
     output::notice(&format!(
         "measuring settings with files of {places}, writes {}, takes about {}",
-        announcement::written(bytes, most_bytes, is_rough),
+        announcement::written(bytes),
         announcement::time(arguments.max_time.map_or(time_ns, |asked_ns| asked_ns.min(time_ns)))
     ));
     Ok(Plan {

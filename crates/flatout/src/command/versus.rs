@@ -16,7 +16,7 @@ use flatout_bench::versus::race::{self, Made, Race};
 use flatout_bench::versus::rival::{Discipline, Found};
 use flatout_bench::versus::run::SystemRunner;
 use flatout_bench::versus::{self, Extent, Ground, Planned, State, Trees, finish};
-use flatout_bench::write_limit::WriteLimit;
+use flatout_bench::write_limit::{WriteLimit, announced_at_most};
 use flatout_measure::case::{Plan, WhenPrecise};
 use flatout_measure::clock::{Clock, SystemClock};
 use flatout_measure::record::{Outcome, Status};
@@ -206,15 +206,14 @@ fn prepare(
         // It takes room, but is no reason not to race.
         place.remove_leftovers()?.iter().for_each(|line| output::complain(line));
     }
-    let limit = WriteLimit::new(most_bytes, needed_bytes).counting();
-    let is_rough = left_ns.is_some() && arguments.rounds.is_none();
-    // Faster, they have as much done as in a longer time.
-    let bytes_at = |speed: f64| {
-        let left_ns = left_ns.map(|left_ns| (left_ns as f64 * speed) as u64);
-        written_bytes(arguments, &races, (&limit, left_ns))
-    };
-    let most_bytes = most_bytes.unwrap_or(u64::MAX);
-    let written = announcement::written_at(bytes_at, most_bytes, is_rough);
+    let mut limit = WriteLimit::new(most_bytes, needed_bytes).counting();
+    let likely_bytes = written_bytes(arguments, &races, (&limit, left_ns));
+    let mut written = announcement::written(likely_bytes);
+    if left_ns.is_some() && arguments.rounds.is_none() && most_bytes.is_none() {
+        let most_bytes = announced_at_most(likely_bytes);
+        limit = WriteLimit::new(Some(most_bytes), 0).counting();
+        written.push_str(&announcement::at_most(likely_bytes, most_bytes));
+    }
     let time_ns = time_ns(arguments, &races, &limit);
     let takes = (needed_bytes, &*written, time_ns);
     output::notice(&forecast::announcement(arguments, &ground, &races, takes));
@@ -353,8 +352,7 @@ fn race_all(
         while !ground.cancel.is_cancelled() {
             let left: Vec<&Race<'_>> = now.iter().map(|(_, race)| race).collect();
             let share_ns = if is_last { 0 } else { versus::share_ns(&left, left_ns()) };
-            let all = left.into_iter().chain(waiting.iter().map(|(_, race)| race));
-            let most = limit.rounds(round_bytes(all));
+            let most = limit.rounds(round_bytes(left.into_iter()));
             let Some((place, race)) = now.pop_front() else { break };
             let most = if race.written_bytes > 0 { most } else { u32::MAX };
             race_one(place, race, share_ns, most);
