@@ -39,6 +39,7 @@ use launched::Launched;
 flatout_sys::begin_with!(main);
 
 fn main() -> ExitCode {
+    flatout_sys::cancel::outlive_file_limit();
     if let Some(version) = arguments::version(std::env::args_os())
         && Launched::find().is_none()
     {

@@ -110,9 +110,7 @@ pub fn wait_any_readable(sources: &[BorrowedFd<'_>], timeout_ns: Option<u64>) ->
 }
 
 /// Makes SIGINT, SIGTERM and SIGHUP set the token of [`CancelToken::signals`], except those that
-/// were ignored before. SIGXFSZ is ignored from now on: a file that reaches the limit of
-/// setrlimit(2) is then an `EFBIG` that somebody can tidy up after. Calling it twice changes
-/// nothing.
+/// were ignored before. Calling it twice changes nothing.
 pub fn listen_for_signals() -> io::Result<CancelToken> {
     if WAKE.get().is_none() {
         let descriptor = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -120,12 +118,15 @@ pub fn listen_for_signals() -> io::Result<CancelToken> {
         for signal in HEEDED {
             listen(signal)?;
         }
-        // SAFETY: ignoring a signal runs no code of ours.
-        if unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) } == libc::SIG_ERR {
-            return Err(io::Error::last_os_error());
-        }
     }
     Ok(CancelToken::signals())
+}
+
+/// A file that reaches the limit of setrlimit(2) is from now on an `EFBIG` that somebody can tell and
+/// tidy up after, and no SIGXFSZ, which would end the process.
+pub fn outlive_file_limit() {
+    // SAFETY: ignoring a signal runs no code of ours; it can be ignored, so that this does not fail.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
 /// Ends the process by the signal that came first, if one came: a shell that waits for it learns

@@ -3,6 +3,8 @@
 
 use std::fs::{self, File};
 
+use flatout_sys::launcher::{Resource, limit};
+
 use crate::bin::{Folder, Ran};
 use crate::faulty::{Faults, Faulty};
 use crate::filesystem::{needs_program, needs_root};
@@ -113,6 +115,18 @@ fn results_that_standard_output_does_not_take_are_a_failure() {
     let read_only = File::open("/dev/null").unwrap();
     let ran = folder.flatout(["sum", "data"]).stdout(read_only).run();
     ran.complains(1, &["standard output", "Bad file descriptor"]);
+}
+
+/// `ulimit -f`: the kernel sends a signal first, which would end the program without a word.
+#[test]
+fn results_that_the_limit_on_files_stops_are_a_failure() {
+    let folder = folder();
+    for words in ["--version", "--help", "report record.json", "compare record.json record.json"] {
+        let file = File::create(folder.join("results")).unwrap();
+        let run = folder.flatout(words.split(' ')).stdout(file);
+        let ran = run.with(|command| _ = limit(command, Resource::FileSize, 0)).run();
+        assert_lost(&ran, words, "File too large (ulimit -f: 0 bytes)");
+    }
 }
 
 /// NFS, FUSE and quotas tell only at the end that bytes were lost.
