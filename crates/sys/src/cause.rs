@@ -7,15 +7,18 @@ use rustix::io::Errno;
 use crate::resource_limit::{Resource, soft_limit};
 
 /// The kernel's words without Rust's "(os error 2)": the shape of every message. With those about the
-/// length of a file, the limit on it that whoever started this process set (setrlimit(2)).
+/// length of a file, or about too many of them, the limit that whoever started this process set
+/// (setrlimit(2)).
 pub fn cause_text(source: &io::Error) -> String {
     let mut text = source.to_string();
     text.truncate(text.rfind(" (os error ").unwrap_or(text.len()));
-    let is_long = source.raw_os_error() == Some(libc::EFBIG);
-    if let Some(bytes) = is_long.then(|| soft_limit(Resource::Fsize)).flatten() {
-        text.push_str(&format!(" (ulimit -f: {bytes} bytes)"));
-    }
-    text
+    let (resource, option, unit) = match source.raw_os_error() {
+        Some(libc::EFBIG) => (Resource::Fsize, "-f", " bytes"),
+        Some(libc::EMFILE) => (Resource::Nofile, "-n", ""),
+        _ => return text,
+    };
+    let limit = soft_limit(resource).map(|most| format!(" (ulimit {option}: {most}{unit})"));
+    text + &limit.unwrap_or_default()
 }
 
 /// What the kernel said; an error of ours is one of input and output.

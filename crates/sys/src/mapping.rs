@@ -55,7 +55,7 @@ pub struct Window {
 impl Window {
     /// Maps `length_bytes` of a file from `offset_bytes`, a multiple of the page size, on.
     ///
-    /// Errors: `ENODEV` when the file cannot be mapped, `ENOMEM` without room, `EMFILE` when
+    /// Errors: `ENODEV` when the file cannot be mapped, `ENOMEM` without room, or when
     /// [`MAX_WINDOWS`] are open.
     /// Cost: one mmap; pages come in by faults, 16 or more at a time where they are cached.
     pub fn map(file: BorrowedFd<'_>, offset_bytes: u64, length_bytes: usize) -> io::Result<Self> {
@@ -64,7 +64,7 @@ impl Window {
         let slot = SLOTS
             .iter()
             .position(|slot| !slot.taken.swap(true, Ordering::AcqRel))
-            .ok_or_else(|| io::Error::from_raw_os_error(libc::EMFILE))?;
+            .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
         // SAFETY: a new shared read-only mapping at an address of the kernel's choice. Nobody
         // gets a reference into it, only raw-pointer views.
         let start = unsafe {

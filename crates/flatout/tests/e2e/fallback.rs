@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use flatout_sys::launcher::{
-    CACHESTAT, Denied, ENOSYS, EPERM, IO_URING_SETUP, PREADV2, STATX, deny,
+    CACHESTAT, Denied, ENOSYS, EPERM, IO_URING_SETUP, PREADV2, Resource, STATX, deny, limit,
 };
 use serde_json::Value;
 
@@ -199,6 +199,15 @@ fn addresses_that_do_not_hold_a_mapping_mean_sync() {
         engines.push(engine);
     }
     assert!(engines.contains(&"sync".to_owned()), "{engines:?}");
+}
+
+#[test]
+fn too_few_descriptors_for_all_threads_are_named() {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), 20_000_000, 3);
+    let run = folder.flatout(["read", "data", "--threads", "16"]);
+    let ran = run.with(|command| _ = limit(command, Resource::Descriptors, 12)).run();
+    ran.complains(1, &["Too many open files (ulimit -n: 12)"]);
 }
 
 #[test]

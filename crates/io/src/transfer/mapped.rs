@@ -20,8 +20,8 @@ const WINDOW_BYTES: u64 = 2 << 20;
 const BLOCK_BYTES: u64 = 512 << 10;
 
 /// What mmap(2) says of files that cannot be mapped (`NODEV`, `ACCESS`, `PERM`, `INVAL`, `OVERFLOW`,
-/// `OPNOTSUPP`), or not now (`NOMEM`, `AGAIN`, `MFILE`: more windows than there may be).
-const CANNOT: [Errno; 9] = [
+/// `OPNOTSUPP`), or not now (`NOMEM`: more windows than there may be, too; `AGAIN`).
+const CANNOT: [Errno; 8] = [
     Errno::NODEV,
     Errno::ACCESS,
     Errno::PERM,
@@ -30,7 +30,6 @@ const CANNOT: [Errno; 9] = [
     Errno::OPNOTSUPP,
     Errno::NOMEM,
     Errno::AGAIN,
-    Errno::MFILE,
 ];
 
 pub(super) fn run(

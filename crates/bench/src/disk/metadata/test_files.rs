@@ -4,7 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 use flatout_measure::{TrialError, Warning, warning};
-use flatout_sys::resource_limit::{Resource, soft_limit};
 use flatout_sys::{Filesystem, filesystem};
 use rustix::io::Errno;
 
@@ -135,8 +134,5 @@ pub(super) fn failure(
         return TrialError::Interrupted;
     }
     let text = IoError::system(verb, path)(errno).to_string();
-    match soft_limit(Resource::Nofile).filter(|_| errno == Errno::MFILE) {
-        Some(most) => TrialError::Unsupported(format!("{text}: at most {most} here (ulimit -n)")),
-        None => TrialError::Failed(text),
-    }
+    if errno == Errno::MFILE { TrialError::Unsupported(text) } else { TrialError::Failed(text) }
 }
