@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -88,11 +88,14 @@ impl<T: Default> OwnFile<T> {
         let read =
             open(&path).and_then(|file| file.take(self.most_bytes + 1).read_to_string(&mut text));
         match read {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => {
-                let is_private = error.kind() == io::ErrorKind::PermissionDenied;
-                Some(Err(Unusable { is_private, ..fail(cause_text(&error)) }))
-            }
+            Err(error) => match error.kind() {
+                // Nor is there one below what is no directory, as with HOME=/dev/null.
+                ErrorKind::NotFound | ErrorKind::NotADirectory => None,
+                kind => {
+                    let is_private = kind == ErrorKind::PermissionDenied;
+                    Some(Err(Unusable { is_private, ..fail(cause_text(&error)) }))
+                }
+            },
             Ok(length) if length as u64 > self.most_bytes => {
                 Some(Err(fail(format!("it has more than {} bytes", self.most_bytes))))
             }

@@ -264,7 +264,7 @@ impl Place {
             let flags = RenameFlags::NOREPLACE;
             match rustix::fs::renameat_with(directory, part, directory, name, flags) {
                 // Not every filesystem knows how.
-                Err(Errno::INVAL | Errno::NOSYS) => {}
+                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
                 done => return done,
             }
         }

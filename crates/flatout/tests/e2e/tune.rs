@@ -289,6 +289,20 @@ fn a_profile_that_is_none_is_complained_about_and_left_alone() {
     }
 }
 
+/// As with `HOME=/dev/null`, which services have.
+#[test]
+fn below_what_is_no_directory_there_is_no_profile() {
+    let folder = place();
+    for name in ["file", "file2"] {
+        fs::write(folder.join(name), "x").unwrap();
+    }
+    for words in ["read file", "sum file", "copy --always file file2 place", "cp file file2"] {
+        let run = folder.flatout(words.split(' '));
+        let ran = run.with_profile(&folder.join("file/profile.json")).run();
+        assert_eq!(ran.exits(0).stderr, "", "{words}: {ran}");
+    }
+}
+
 #[test]
 fn a_pipe_that_is_named_as_the_profile_is_not_waited_for() {
     let folder = place();
