@@ -76,9 +76,22 @@ fn small_runs_take_no_more_than_their_time() {
         assert_eq!(last, (1e9, seen[seen.len() - 1]));
         seen
     };
-    assert_eq!(orders(8), [96]);
-    assert_eq!(orders(9 + 64), [96, 192, 384]);
+    assert_eq!(orders(8), [96, 96]);
+    assert_eq!(orders(9 + 64), [96, 192, 384, 384]);
     assert_eq!(orders(u64::MAX), [96, 192, 384, 768]);
+}
+
+#[test]
+fn a_small_run_that_lost_its_cpu_does_not_end_the_others() {
+    let mut runs = 0;
+    let run = |order: u64| {
+        runs += 1;
+        // The first one waits for as long as others have its CPU.
+        let waited_ns = if runs == 1 { 10_000_000 } else { 0 };
+        let spent_ns = 20_000 * (order / 96).pow(3) + waited_ns;
+        Ok((1e9 / spent_ns as f64, spent_ns))
+    };
+    assert_eq!(probed(768, 40_000_000, run).unwrap(), (1e9 / 10_240_000.0, 768));
 }
 
 #[test]
