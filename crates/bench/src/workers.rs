@@ -150,12 +150,21 @@ pub(crate) fn on_cpu<T: Send>(
     work: impl FnOnce() -> Result<T, TrialError> + Send,
 ) -> Result<T, TrialError> {
     in_own_thread(|| {
-        affinity::pin_to(cpu).map_err(|error| {
-            TrialError::Failed(format!("cannot run on CPU {cpu}: {}", cause_text(&error)))
-        })?;
+        tie_to(cpu)?;
         run_queue::restart();
         work()
     })?
+}
+
+/// Ties the calling thread to one of the CPUs that were allowed when the run began.
+///
+/// Errors: `NoMore`: it was unplugged, or taken from this process.
+pub(crate) fn tie_to(cpu: usize) -> Result<(), TrialError> {
+    affinity::pin_to(cpu).map_err(|error| {
+        let why = cause_text(&error);
+        let text = format!("no thread can be tied to CPU {cpu} any more ({why}): the set changed");
+        TrialError::NoMore(Warning::new(warning::CPUS_CHANGED, text))
+    })
 }
 
 /// Starts a thread of a trial beside this one.

@@ -4,18 +4,17 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use flatout_io::cause_text;
 use flatout_measure::statistics::{self, mean, median};
-use flatout_measure::{CLOCK_READS, Facts, Key, Sample, Spoil, TrialError, Warning, warning};
+use flatout_measure::{CLOCK_READS, Facts, Key, Sample, Spoil, TrialError, warning};
 use flatout_sys::core_clock::{self, Chain};
-use flatout_sys::{affinity, clock as time, steal};
+use flatout_sys::{clock as time, steal};
 
 use super::clock::{Clock, Readings};
 use super::fact;
 use super::load::{Load, NO_CHAIN, Reading, SampleWindow};
 use super::topology::{self, Topology};
 use crate::contention::CoreUse;
-use crate::workers::{self, Spent};
+use crate::workers::{self, Spent, tie_to};
 
 /// Rounds of slices in a trial: eight slices, some 1.5 ms with all that is before and between them.
 /// Contention comes and goes within milliseconds; many short trials give the same time to a row as few
@@ -155,7 +154,7 @@ pub(super) fn run(
     let leave = || working.fetch_sub(1, Ordering::Relaxed);
     let prepare = |index: u32| -> Result<_, TrialError> {
         if let (Placement::Pinned, false) = (setting.placement, cpus.is_empty()) {
-            pin_to(cpus[index as usize % cpus.len()]).inspect_err(|_| _ = leave())?;
+            tie_to(cpus[index as usize % cpus.len()]).inspect_err(|_| _ = leave())?;
         }
         Ok(load.clock())
     };
@@ -169,14 +168,6 @@ pub(super) fn run(
     };
     // A single worker works in the thread that calls, which must not stay pinned.
     Ok(workers::in_own_thread(|| workers::run(setting.threads, prepare, work))??.0)
-}
-
-fn pin_to(cpu: usize) -> Result<(), TrialError> {
-    affinity::pin_to(cpu).map_err(|error| {
-        let why = cause_text(&error);
-        let text = format!("no thread can be tied to CPU {cpu} any more ({why}): the set changed");
-        TrialError::NoMore(Warning::new(warning::CPUS_CHANGED, text))
-    })
 }
 
 /// Makes figure and facts of what the threads did.
@@ -266,7 +257,7 @@ pub(super) fn idle_clock(topology: &Topology) -> Result<Sample, TrialError> {
     let start_ns = time::monotonic_ns();
     let cpu = topology.quietest();
     let (clock, spoil) = workers::in_own_thread(|| {
-        cpu.map_or(Ok(()), pin_to)?;
+        cpu.map_or(Ok(()), tie_to)?;
         read_idle(topology)
     })??;
     let elapsed_ns = time::monotonic_ns().saturating_sub(start_ns);

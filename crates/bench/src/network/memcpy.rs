@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use flatout_io::cause_text;
 use flatout_measure::{Facts, Sample, TrialError};
-use flatout_sys::{affinity, monotonic_ns, run_queue};
+use flatout_sys::{monotonic_ns, run_queue};
 
 use super::flow::bulk::random_block;
 use crate::cores;
@@ -65,7 +65,7 @@ pub fn trial(copies: Copies, times_ns: [u64; 2], turn: u16) -> Result<Sample, Tr
     let (blocks, block) = (&blocks, source.as_slice());
     thread::scope(|scope| {
         let tied = move |cpu| {
-            affinity::pin_to(cpu).inspect_err(|_| blocks.stop.store(true, Ordering::Relaxed))
+            workers::tie_to(cpu).inspect_err(|_| blocks.stop.store(true, Ordering::Relaxed))
         };
         let write = move || tied(first).map(|()| blocks.fill(block, copies));
         let read = move || tied(second).map(|()| blocks.empty());
@@ -83,7 +83,7 @@ pub fn trial(copies: Copies, times_ns: [u64; 2], turn: u16) -> Result<Sample, Tr
         }
         blocks.stop.store(true, Ordering::Relaxed);
         for thread in [writer, reader] {
-            workers::join(thread.map_err(failed)?).map_err(failed)?;
+            workers::join(thread.map_err(failed)?)?;
         }
         let bytes = (after - before) * BLOCK_BYTES as u64;
         let elapsed_ns = end_ns.saturating_sub(start_ns);
@@ -130,6 +130,8 @@ impl Blocks {
 
 #[cfg(test)]
 mod tests {
+    use flatout_sys::affinity;
+
     use super::*;
     use crate::tests::waiting;
 

@@ -144,7 +144,7 @@ mod tests {
     fn a_side_that_cannot_run_does_not_hang_the_other() {
         let cpu = affinity::allowed_cpus().unwrap()[0];
         for pair in [(cpu, usize::MAX), (usize::MAX, cpu)] {
-            assert!(matches!(trial(&Line::default(), pair, 10), Err(TrialError::Failed(_))));
+            assert!(matches!(trial(&Line::default(), pair, 10), Err(TrialError::NoMore(_))));
         }
     }
 }

@@ -8,7 +8,7 @@ use std::thread;
 use flatout_io::cause_text;
 use flatout_measure::TrialError;
 use flatout_sys::xor::xor32;
-use flatout_sys::{AlignedBuffer, affinity, fill_random, monotonic_ns};
+use flatout_sys::{AlignedBuffer, fill_random, monotonic_ns};
 
 use crate::workers;
 
@@ -54,7 +54,7 @@ impl Loads {
             for ((&cpu, buffer), counter) in cpus.iter().zip(buffers.iter()).zip(&counters) {
                 let (stop, ready) = (&stop, &ready);
                 let reading = move || {
-                    let tied = affinity::pin_to(cpu);
+                    let tied = workers::tie_to(cpu);
                     ready.fetch_add(1, Ordering::Release);
                     tied.map(|()| read(buffer.as_slice(), percent, stop, &counter.0))
                 };
@@ -66,7 +66,7 @@ impl Loads {
             let result = work(&count);
             drop(ending);
             for thread in threads {
-                hint::black_box(workers::join(thread).map_err(failed)?);
+                hint::black_box(workers::join(thread)?);
             }
             result
         })
@@ -124,6 +124,8 @@ fn read(buffer: &[u8], percent: u32, stop: &AtomicBool, counter: &AtomicU64) -> 
 
 #[cfg(test)]
 mod tests {
+    use flatout_sys::affinity;
+
     use super::*;
 
     #[test]
