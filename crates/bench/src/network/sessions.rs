@@ -2,13 +2,14 @@
 //! family of addresses, with servers of this process's own.
 
 use std::cell::{RefCell, RefMut};
-use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::thread::{self, Scope};
 
 use flatout_io::cause_text;
 use flatout_measure::TrialError;
 use flatout_sys::CancelToken;
+use flatout_sys::socket::interface;
 
 use super::client::{Client, QUEUE_NS, Report};
 use super::server::{Clients, Lifetime, Server, Shortage};
@@ -55,16 +56,13 @@ fn start_server<'s>(
     address: IpAddr,
     stop: CancelToken,
 ) -> Result<Own, Error> {
-    let broken = |error: io::Error| {
-        // As in a network namespace in which nobody brought it up.
-        let is_down =
-            matches!(error.kind(), ErrorKind::AddrNotAvailable | ErrorKind::NetworkUnreachable);
-        let why = if is_down { "the loopback interface (lo) is down or lacks it: " } else { "" };
-        Error::Network(format!("cannot listen at {address}: {why}{}", cause_text(&error)))
-    };
-    // Nothing is sent.
-    let way = UdpSocket::bind((address, 0)).and_then(|socket| socket.connect((address, PORT)));
-    way.map_err(broken)?;
+    let refuse = |why: &str| Error::Network(format!("cannot listen at {address}: {why}"));
+    let broken = |error: io::Error| refuse(&cause_text(&error));
+    // As in a network namespace in which nobody brought it up. Where somebody took it down again,
+    // listening succeeds, and nothing arrives.
+    if matches!(interface::bearing(address, 0), Ok(None)) {
+        return Err(refuse("the loopback interface (lo) is down or lacks it"));
+    }
     let key = Key(token::random::<32>().map_err(broken)?);
     let server = Server::bind(&[(address, 0).into()], key.clone()).map_err(broken)?;
     let (at, shortage) = (server.address().map_err(broken)?, server.shortage());

@@ -24,7 +24,7 @@ pub struct Interface {
     pub is_loopback: bool,
 }
 
-/// The interface that bears `address`, the one with the number `link` where that is above 0: several may bear
+/// The interface that is up and bears `address`, the one with the number `link` where that is above 0: several may bear
 /// one address of a link alone. `None` where none does.
 ///
 /// # Errors
@@ -38,7 +38,7 @@ pub fn bearing(address: IpAddr, link: u32) -> io::Result<Option<String>> {
     while !entry.is_null() {
         // SAFETY: `entry` is a node of the list, which is freed only after the loop.
         let node = unsafe { &*entry };
-        let own = ip_of(node.ifa_addr);
+        let own = ip_of(node.ifa_addr).filter(|_| node.ifa_flags & libc::IFF_UP as u32 != 0);
         if own.is_some_and(|(ip, own)| ip == address && (link == 0 || own == link)) {
             // SAFETY: each node's name is a string that ends in a zero byte.
             let name = unsafe { CStr::from_ptr(node.ifa_name) };

@@ -309,10 +309,15 @@ fn without_ipv6_its_rows_say_so() {
 }
 
 #[test]
-fn a_loopback_that_nobody_brought_up_is_named() {
+fn a_loopback_that_nobody_brought_up_or_somebody_took_down_is_named() {
     needs!(needs_root("makes a network namespace"));
     needs!(needs_program("unshare"));
+    needs!(needs_program("ip"));
     let folder = Folder::new();
-    let ran = folder.under(&["unshare", "--net"], &["bench", "network", "--runs", "1"]).run();
-    assert!(ran.exits(1).stderr.contains("the loopback interface (lo) is down"), "{ran}");
+    for before in ["true", "ip link set lo up && ip link set lo down"] {
+        let script = format!("{before} && exec \"$@\"");
+        let under = ["unshare", "--net", "sh", "-c", &script, "sh"];
+        let ran = folder.under(&under, &["bench", "network", "--runs", "1"]).run();
+        assert!(ran.exits(1).stderr.contains("the loopback interface (lo) is down"), "{ran}");
+    }
 }
