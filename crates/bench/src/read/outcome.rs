@@ -12,7 +12,7 @@ use flatout_measure::{
     Status, Unit, blank, ceiling, warning,
 };
 
-use flatout_sys::affinity;
+use flatout_sys::{affinity, filesystem};
 
 use super::limit::Way;
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
@@ -147,10 +147,12 @@ impl Reader {
         let [fetched, bytes] =
             [fact::DEVICE_READ_BYTES, fact::BYTES].map(|key| row.facts.number(key));
         let is_held = self.source.kind() == Kind::Sized && row.outcome.median.is_some();
-        // Where nobody counts what was fetched, nobody knows what it was that limits it.
-        let Some(fetched_ratio) = evidence::ratio(fetched, bytes).filter(|_| is_held) else {
-            return;
-        };
+        // Where nobody counts what was fetched, nobody knows what it was that limits it: what a program or a
+        // server answers is in no account.
+        let is_served = filesystem::of(self.source.file()).is_ok_and(|found| found.is_served());
+        let is_counted = !is_served || measured.cached_before_bytes >= Some(self.end_bytes);
+        let fetched_ratio = evidence::ratio(fetched, bytes).filter(|_| is_held && is_counted);
+        let Some(fetched_ratio) = fetched_ratio else { return };
         let tuning = measured.used(self.choice.tuning);
         let cpus = f64::from(tuning.threads.min(affinity::allowed_cpu_count()).max(1));
         let used = row.facts.value(USE_OF_CPUS).map(flatout_measure::Value::to_json);

@@ -21,11 +21,12 @@ pub(super) fn overhead(share: f64, data: Data) -> Option<Warning> {
 }
 
 /// What bounds the figure: the generator, where it takes most of the time, `harness_ns` for all of the data;
-/// or else that of the control group, or the best write that was measured here, where it is alike.
+/// or else that of the control group, or the best write that was measured here, where it is alike. `storage`:
+/// what is waited for but the page cache.
 pub(super) fn ceiling(
     measured: &Measured,
     harness_ns: Option<f64>,
-    (caching, sync): (Caching, Sync),
+    (caching, sync, storage): (Caching, Sync, &str),
     known: Option<Ceiling>,
 ) -> Ceiling {
     let figure_ns = measured.fsynced_ns.unwrap_or(measured.elapsed_ns).max(1) as f64;
@@ -35,7 +36,7 @@ pub(super) fn ceiling(
     }
     let synced = 1.0 - measured.elapsed_ns as f64 / figure_ns;
     let waits = caching == Caching::Direct || sync == Sync::Each || synced > DOMINANT_SHARE;
-    let limiter = if waits { "device" } else { "page cache" };
+    let limiter = if waits { storage } else { "page cache" };
     let bound = known.unwrap_or_else(|| Ceiling::unknown(limiter));
     if bound.limiter.is_empty() { bound.limited_by(limiter) } else { bound }
 }
@@ -46,7 +47,7 @@ mod tests {
 
     use super::*;
 
-    const BUFFERED: (Caching, Sync) = (Caching::Buffered, Sync::End);
+    const BUFFERED: (Caching, Sync, &str) = (Caching::Buffered, Sync::End, "device");
 
     fn best() -> Ceiling {
         Ceiling::known("the best", Some(2e9), Provenance::Earlier)
@@ -89,7 +90,7 @@ mod tests {
             (Buffered, Sync::Each, "device"),
             (Direct, Sync::End, "device"),
         ] {
-            let ceiling = ceiling(&written(12_000), Some(10.0), (caching, sync), None);
+            let ceiling = ceiling(&written(12_000), Some(10.0), (caching, sync, "device"), None);
             assert_eq!(ceiling.limiter, limiter, "{caching}, {sync:?}");
             assert_eq!((ceiling.value, ceiling.provenance), (None, Provenance::Unknown));
         }

@@ -5,7 +5,7 @@ use flatout_io::{Caching, SizeClass, Work};
 use flatout_measure::{
     Ceiling, Facts, Label, Outcome, Parameters, Status, Unit, blank, ceiling, size_text, warning,
 };
-use flatout_sys::{affinity, filesystem};
+use flatout_sys::{Nature, affinity, filesystem};
 
 use super::{Data, Measured, Sync, Writer, limit};
 use crate::fact;
@@ -61,15 +61,23 @@ impl Writer {
         facts.set_known(fact::OVERHEAD_RATIO, share);
         let overhead = share.and_then(|share| limit::overhead(share, self.job.data));
         warning::add_all(&mut outcome.warnings, overhead);
-        // In memory nothing waits for a device, however it is asked.
-        let way = match warning::has(&measured.warnings, warning::MEMORY_FILESYSTEM) {
+        let has = |code| warning::has(&measured.warnings, code);
+        // In memory nothing waits for a device, however it is asked; nor do direct writes that are buffered.
+        let (caching, sync) = match has(warning::MEMORY_FILESYSTEM) {
             true => (Caching::Buffered, Sync::None),
+            false if has(warning::DIRECT_CACHED) => (Caching::Buffered, self.job.sync),
             false => (self.target.caching(), self.job.sync),
         };
-        let reaches_storage = way.0 == Caching::Direct || measured.fsynced_ns.is_some();
+        let reaches_storage = caching == Caching::Direct || measured.fsynced_ns.is_some();
         let limits = if reaches_storage { &self.bottom.limits[..] } else { &[] };
         let group = group_limit::of(outcome, limits, facts, Direction::Write);
         let known = group.or_else(|| self.best_here(measured));
+        let storage = match self.bottom.ground {
+            Some(Nature::Network) => "network filesystem and its server",
+            Some(Nature::Userspace) => "program that serves the filesystem",
+            _ => "device",
+        };
+        let way = (caching, sync, storage);
         ceiling::apply(outcome, limit::ceiling(measured, harness_ns, way, known));
     }
 

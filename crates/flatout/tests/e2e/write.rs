@@ -78,6 +78,24 @@ fn a_server_that_takes_less_than_it_is_given_gets_all_bytes() {
 }
 
 #[test]
+fn what_a_program_serves_waits_for_no_device_and_is_not_called_cached() {
+    let faulty = needs!(Faulty::new(Faults::default()));
+    let (folder, there) = (Folder::new(), faulty.path().join("new"));
+    let there = there.to_str().unwrap();
+    let limiter = |words: &str| {
+        let words = [&words.split(' ').collect::<Vec<_>>()[..], &[there]].concat();
+        let result = folder.flatout(words).run().exits(0).result();
+        result["ceiling"]["limiter"].as_str().unwrap_or_default().to_owned()
+    };
+    let written = limiter("write --sync each --block-size 4K --block-count 100 --format json");
+    // Beside others it waits for these.
+    assert!(["program that serves the filesystem", "other programs"].contains(&&*written));
+    let read = limiter("read --caching buffered --cold --format json");
+    assert!(!read.contains("page cache"), "{read}");
+    faulty.finish();
+}
+
+#[test]
 fn threads_that_have_no_block_are_said() {
     let folder = Folder::new();
     let write = "write new --block-size 4K --block-count 3 --threads 8 --format json";

@@ -258,6 +258,11 @@ fn direct_writes_that_btrfs_buffers_are_told_from_those_that_it_does_not() {
             let is_said = warnings(row).contains(&"direct_cached");
             assert_eq!(is_said, expected == "no", "{row:#}");
         }
+        let words = ["write", path.to_str().unwrap(), "--overwrite", "--direct", "--sync", "none"];
+        let how = ["--block-size", "1M", "--block-count", "32", "--format", "json"];
+        let result = folder.flatout([&words[..], &how].concat()).run().exits(0).result();
+        let is_said = warnings(&result).contains(&"direct_cached");
+        assert!(!is_said || result["ceiling"]["limiter"] != "device", "{result:#}");
     }
     drop(folder);
     mounted.finish();
