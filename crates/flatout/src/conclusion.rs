@@ -138,6 +138,20 @@ impl Draft {
         }
     }
 
+    /// Counts the rows that failed in one line; whether there are any.
+    pub fn note_failed_rows(&mut self, rows: &[Outcome]) -> bool {
+        let mut failed = rows.iter().filter(|row| row.status == Status::Failed);
+        let Some(first) = failed.next() else { return false };
+        let why = first.warnings.iter().find(|warning| warning.code == warning::FAILED);
+        let why = why.map_or("", |warning| warning.text.as_str());
+        let rows = match failed.count() {
+            0 => "1 row failed:".to_owned(),
+            more => format!("{} rows failed, the first is", more + 1),
+        };
+        self.fail(FAILED, format!("{rows} {}: {why}", first.id));
+        true
+    }
+
     /// The record of what was not done at all, and why.
     pub fn refused(mut self, error: &Error) -> Conclusion {
         self.refuse(error);
@@ -275,5 +289,21 @@ mod tests {
         draft.require_a_figure();
         let said = draft.conclude().record.end.errors;
         assert_eq!(said, ["nothing was measured: area/row: there was no time"]);
+    }
+
+    #[test]
+    fn rows_that_failed_are_one_line_however_many_they_are() {
+        let row = |place: &str| Outcome {
+            id: "area/row".to_owned(),
+            status: Status::Failed,
+            warnings: vec![Warning::new(warning::FAILED, format!("no room in {place}"))],
+            ..Outcome::default()
+        };
+        let mut draft = Draft::begin(0);
+        assert!(draft.note_failed_rows(&[row("a"), row("b"), row("c")]));
+        assert!(!draft.note_failed_rows(&[]));
+        let End { exit_code, errors, .. } = draft.conclude().record.end;
+        let line = "3 rows failed, the first is area/row: no room in a";
+        assert_eq!((exit_code, errors), (FAILED, vec![line.to_owned()]));
     }
 }

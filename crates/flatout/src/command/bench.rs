@@ -114,24 +114,15 @@ fn measure(
     Ok((keep, earlier))
 }
 
-/// Adds what an area found; failed rows are counted in one line.
+/// Adds what an area found.
 fn add(draft: &mut Draft, found: Found) {
-    let is_failed = |row: &&Outcome| row.status == Status::Failed;
-    let failed: Vec<_> = found.outcomes.iter().filter(is_failed).collect();
-    if let Some(first) = failed.first() {
-        let why = first.warnings.iter().find(|warning| warning.code == warning::FAILED);
-        let why = why.map_or("", |warning| warning.text.as_str());
-        let rows = match failed.len() {
-            1 => "1 row failed:".to_owned(),
-            count => format!("{count} rows failed, the first is"),
-        };
-        draft.fail(FAILED, format!("{rows} {}: {why}", first.id));
-    }
+    let has_failed = draft.note_failed_rows(&found.outcomes);
     // Without time it is not known what else could have been measured.
+    let is_late = |row: &Outcome| warning::has(&row.warnings, warning::TIME_SHORT);
     let is_tried = |row: &Outcome| row.median.is_some() || is_late(row);
-    if failed.is_empty()
+    if !has_failed
         && !found.outcomes.iter().any(is_tried)
-        && let Some(first) = found.outcomes.iter().find(|row| is_impossible(row))
+        && let Some(first) = found.outcomes.iter().find(|row| row.status == Status::Unsupported)
     {
         let why = first.warnings.first().map_or("", |warning| warning.text.as_str());
         draft.fail(FAILED, format!("nothing could be measured: {}: {why}", first.id));
@@ -141,15 +132,6 @@ fn add(draft: &mut Draft, found: Found) {
     draft.record.charts.extend(found.charts);
     found.outcomes.into_iter().for_each(|outcome| draft.add(outcome));
     found.storage.into_iter().for_each(|storage| draft.add_storage(storage));
-}
-
-/// Whether a row could not be measured, however much time there had been.
-fn is_impossible(row: &Outcome) -> bool {
-    row.status == Status::Unsupported && !is_late(row)
-}
-
-fn is_late(row: &Outcome) -> bool {
-    warning::has(&row.warnings, warning::TIME_SHORT)
 }
 
 /// Notes why an area was not measured; a reason with a code has a row to carry it.

@@ -5,7 +5,6 @@ use flatout_bench::tune::{self, Options, Tuned};
 use flatout_bench::{Error, Extent};
 use flatout_measure::case::{Plan, WhenPrecise};
 use flatout_measure::clock::{Clock, SystemClock};
-use flatout_measure::record::Status;
 use flatout_report::quantity;
 use flatout_report::text::Joined;
 use flatout_sys::cancel::CancelToken;
@@ -117,7 +116,7 @@ fn conclude(
     mut draft: Draft,
     cancel: CancelToken,
 ) -> Conclusion {
-    draft.note_failures(tuned.outcomes.iter().filter(|row| row.status == Status::Failed));
+    draft.note_failed_rows(&tuned.outcomes);
     tuned.left_behind.iter().for_each(|line| draft.fail(FAILED, line.clone()));
     if cancel.is_cancelled() {
         let text = "interrupted: nothing is saved, the files are removed".to_owned();
