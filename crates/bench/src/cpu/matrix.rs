@@ -75,9 +75,14 @@ impl Work {
         }
     }
 
+    /// The least order that shows what the kernels do.
+    fn telling_order(self) -> u64 {
+        if self == Self::Solve { 1152 } else { 768 }
+    }
+
     /// Operations per second of small runs, by which the order is chosen.
     fn probe(self, terms: &Terms) -> Result<f64, TrialError> {
-        let largest = if self == Self::Solve { 1152 } else { 768 };
+        let largest = self.telling_order();
         let (rate, order) = probed(largest, terms.time_ns / PROBE_PARTS, |order| {
             let (begun, begun_ns) = (Spent::now(), monotonic_ns());
             let Ran { elapsed_ns, spent, .. } =
@@ -263,8 +268,17 @@ fn case<'a>(work: Work, terms: &Terms, topology: &'a Topology) -> Case<'a, Matri
     let Terms { threads, seed, quota_cpus, .. } = *terms;
     let shape = terms.shape(work);
     let row = MatrixRow { id: work.id(), threads, shape: shape.as_ref().ok().copied() };
+    let telling = work.telling_order();
+    let is_small = |shape: &Shape| terms.order.is_none() && (shape.order as u64) < telling;
+    let small = row.shape.filter(is_small).map(|Shape { order, .. }| {
+        let text = format!(
+            "for want of time, or of memory, matrices have the order {order}: the kernels show what they do \
+             from {telling} on"
+        );
+        Warning::new(warning::SIZE_REDUCED, text)
+    });
     let trial = move |trial_seed| {
-        let warnings = crowd(threads, topology);
+        let warnings = crowd(threads, topology).into_iter().chain(small.clone()).collect();
         // What a quota held back counts, too: by chance it is one trial and not the next.
         let is_sustained = quota_cpus.is_some();
         let sample = topology.probe.around(&topology.cpus, is_sustained, || {

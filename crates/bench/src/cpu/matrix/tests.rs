@@ -55,6 +55,16 @@ fn without_an_order_one_is_found() {
 }
 
 #[test]
+fn matrices_that_time_made_small_say_so_and_those_that_were_asked_for_do_not() {
+    let topology = Topology::default();
+    for (order, is_said) in [(None, true), (Some(100), false)] {
+        let mut case = case(Work::Solve, &terms(order), &topology);
+        let warnings = (case.trial)(1).unwrap().warnings;
+        assert_eq!(warning::has(&warnings, warning::SIZE_REDUCED), is_said, "{warnings:?}");
+    }
+}
+
+#[test]
 fn of_a_quota_small_runs_count_what_they_take_of_it() {
     for work in [Work::Solve, Work::Product] {
         let of = |quota_cpus| Terms { quota_cpus, time_ns: 1 << 40, ..terms(None) };
