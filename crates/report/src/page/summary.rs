@@ -131,8 +131,8 @@ pub(crate) struct SummaryLine {
 }
 
 impl SummaryLine {
-    /// What is said of the figure in words by how much it matters: what speaks against it, what is
-    /// usual where that has no column, and the rest.
+    /// What is said of the figure in words by how much it matters: what speaks against it, what limits
+    /// it, what is usual where that has no column, and the rest.
     pub fn remark(&self, usual: UsualPlace) -> String {
         self.statements(usual).join("; ")
     }
@@ -156,7 +156,7 @@ impl SummaryLine {
             false => format!("usual {}", self.usual),
         };
         let Self { word, further, bottleneck, ways, .. } = self;
-        let words = [(*word).to_owned(), usual, further.clone(), bottleneck.clone(), ways.clone()];
+        let words = [(*word).to_owned(), bottleneck.clone(), usual, further.clone(), ways.clone()];
         words.into_iter().filter(|word| !word.is_empty()).collect()
     }
 }

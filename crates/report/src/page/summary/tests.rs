@@ -123,7 +123,7 @@ fn a_line_says_what_the_figure_is_worth() {
 }
 
 #[test]
-fn what_speaks_against_a_figure_is_the_last_that_a_narrow_line_drops() {
+fn a_narrow_line_drops_what_limits_a_figure_last_but_for_what_speaks_against_it() {
     let told = |word| SummaryLine {
         word,
         usual: "1–2".to_owned(),
@@ -133,11 +133,11 @@ fn what_speaks_against_a_figure_is_the_last_that_a_narrow_line_drops() {
     };
     let within = |word, columns| told(word).remark_within(UsualPlace::InRemark, columns);
     let shown = [99, 31, 23, 4].map(|columns| within("few trials", columns));
-    let all = "few trials; usual 1–2; p99 1 ms; device";
-    let fewer = ["few trials; usual 1–2; p99 1 ms", "few trials; usual 1–2", "few trials"];
+    let all = "few trials; device; usual 1–2; p99 1 ms";
+    let fewer = ["few trials; device; usual 1–2", "few trials; device", "few trials"];
     assert_eq!((shown[0].as_str(), &shown[1..]), (all, &fewer.map(str::to_owned)[..]));
-    assert_eq!(within("noisy", 31), "usual 1–2; p99 1 ms; device", "± has it");
-    assert_eq!(within("degraded", 31), "usual 1–2; p99 1 ms; device", "the findings have it");
+    assert_eq!(within("noisy", 31), "device; usual 1–2; p99 1 ms", "± has it");
+    assert_eq!(within("degraded", 31), "device; usual 1–2; p99 1 ms", "the findings have it");
 }
 
 #[test]

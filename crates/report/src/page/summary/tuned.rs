@@ -65,8 +65,8 @@ fn line(name: &str, rows: &[&Outcome]) -> Option<SummaryLine> {
         name: name.to_owned(),
         figure: quantity::value(&row.unit, median),
         interval: row.half_width().map(quantity::half).unwrap_or_default(),
-        further: settings(row),
-        bottleneck: format!("{gain} the slowest of {}", figures().count()),
+        bottleneck: settings(row),
+        further: format!("{gain} the slowest of {}", figures().count()),
         ..SummaryLine::default()
     })
 }
