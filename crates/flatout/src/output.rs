@@ -7,7 +7,6 @@ pub mod stream;
 
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -52,13 +51,8 @@ pub fn check(output: Option<&Path>, inputs: &[PathBuf]) -> Result<(), String> {
 
 /// Refuses a current directory in which nothing can be left, before anything is measured.
 pub fn check_current_directory() -> Result<(), String> {
-    let part = format!(".flatout-{}.part", std::process::id());
-    File::create_new(&part).and_then(|_| std::fs::remove_file(&part)).map_err(|error| {
-        format!(
-            "cannot leave results in the current directory: {}; --output FILE names another place",
-            cause_text(&error)
-        )
-    })
+    let checked = Place::find(Path::new("flatout-DATE.json")).and_then(|place| place.check());
+    checked.map_err(|why| format!("{why}; --output FILE names another place for results"))
 }
 
 /// Shows a finished command and returns its exit code.

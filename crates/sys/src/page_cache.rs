@@ -65,8 +65,11 @@ pub fn state(
     let result = unsafe {
         libc::syscall(SYS_CACHESTAT, descriptor.as_raw_fd(), &raw const range, &raw mut answer, 0)
     };
-    if result == 0 && answer.cached == 0 && is_overlay(descriptor) {
-        // The pages are those of the file below, which only a mapping leads to.
+    let is_overlay =
+        || filesystem::of(descriptor).is_ok_and(|found| found.nature == Nature::Overlay);
+    if result == 0 && answer.cached == 0 && is_overlay() {
+        // cachestat(2) knows none of an overlay (Linux 6.18): they are of the file below, to which only a
+        // mapping leads.
         return match mincore_is_true(descriptor) {
             true => resident(descriptor, offset_bytes, length_bytes),
             false => Err(io::Error::from_raw_os_error(libc::EPERM)),
@@ -108,11 +111,6 @@ pub fn all_samples(descriptor: BorrowedFd<'_>, length_bytes: u64) -> Option<Cach
         all.dirty_bytes = all.dirty_bytes.zip(sample.dirty_bytes).map(|(all, more)| all + more);
     }
     (all.cached_bytes > 0).then_some(all)
-}
-
-/// Whether a file lies on an overlay, of which cachestat(2) knows no pages (Linux 6.18).
-fn is_overlay(descriptor: BorrowedFd<'_>) -> bool {
-    filesystem::of(descriptor).is_ok_and(|found| found.nature == Nature::Overlay)
 }
 
 /// Whether mincore(2) tells the truth about a file: since Linux 5.2 it calls every page resident

@@ -109,7 +109,8 @@ fn chased(
         sample.facts.set(fact::LINES, lines);
         sample.facts.set(fact::WORKING_SET_BYTES, shape.working_set_bytes);
         sample.facts.set(fact::PAGE_BYTES, page_bytes(shape.pages));
-        on_base_pages(shape)
+        let text = "on base pages, because there were too few of 2 MiB: translation is part of it";
+        (shape.pages == Pages::Base).then(|| Warning::new(warning::NO_HUGE_PAGES, text))
     };
     sample.warnings.extend(warning.into_iter().chain(walked.moved));
     Ok(sample)
@@ -224,11 +225,6 @@ fn cut_short(wanted_bytes: Option<u64>, why: &str) -> Option<Warning> {
     let wanted = size_text(wanted_bytes?);
     let text = format!("the longest working set is this one instead of {wanted}: {why}");
     Some(Warning::new(warning::SIZE_REDUCED, text))
-}
-
-fn on_base_pages(shape: Shape) -> Option<Warning> {
-    let text = "on base pages, because there were too few of 2 MiB: translation is part of it";
-    (shape.pages == Pages::Base).then(|| Warning::new(warning::NO_HUGE_PAGES, text))
 }
 
 #[cfg(test)]
