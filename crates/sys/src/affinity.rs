@@ -4,6 +4,7 @@ use std::io;
 use std::sync::OnceLock;
 
 use crate::cause::answered;
+use crate::{attribute, numa};
 
 /// Units: CPUs; Linux has up to 8192 (`NR_CPUS` of x86-64). Masks of the C library end at 1024,
 /// and a kernel with more CPUs than a mask has room for tells none.
@@ -16,9 +17,18 @@ type Mask = [usize; MOST / WORD];
 /// The CPUs that the calling thread may run on, ascending; never empty on a sane kernel.
 ///
 /// # Errors
-/// The error of `sched_getaffinity`.
+/// The error of `sched_getaffinity`, where /proc does not tell them either.
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
-    Ok(mask()?.iter().enumerate().filter(|(_, bits)| **bits != 0).flat_map(set_bits).collect())
+    let set = |mask: Mask| {
+        mask.iter().enumerate().filter(|(_, bits)| **bits != 0).flat_map(set_bits).collect()
+    };
+    // A filter that refuses the call leaves the list.
+    mask().map(set).or_else(|error| listed().ok_or(error))
+}
+
+fn listed() -> Option<Vec<usize>> {
+    let status = attribute::whole("/proc/thread-self/status".as_ref())?;
+    numa::parse_cpu_list(attribute::after(&status, "Cpus_allowed_list:")?)
 }
 
 /// Where the calling thread may run.
@@ -91,6 +101,14 @@ mod tests {
         let pinned = move || pin_to(cpu).map(|()| (allowed_cpus(), allowed_cpu_count()));
         let (cpus, count) = std::thread::spawn(pinned).join().unwrap().unwrap();
         assert_eq!((cpus.unwrap(), count), (vec![cpu], 1));
+    }
+
+    #[test]
+    fn proc_tells_the_same() {
+        let cpu = *allowed_cpus().unwrap().last().unwrap();
+        let pinned = move || pin_to(cpu).map(|()| listed());
+        assert_eq!(listed(), allowed_cpus().ok());
+        assert_eq!(std::thread::spawn(pinned).join().unwrap().unwrap(), Some(vec![cpu]));
     }
 
     #[test]

@@ -169,12 +169,12 @@ fn has_fine_times(release: &str) -> bool {
 }
 
 /// The filesystem of an open file; an unknown one without sizes where the program that serves it has no
-/// answer (`ENOSYS`).
+/// answer (`ENOSYS`), or a filter refuses the call.
 ///
 /// Errors: those of the kernel. Cost: one fstatfs.
 pub fn of(descriptor: BorrowedFd<'_>) -> io::Result<Filesystem> {
     let facts = match fstatfs(descriptor) {
-        Err(Errno::NOSYS) => return Ok(UNTOLD),
+        Err(Errno::NOSYS | Errno::PERM) => return Ok(UNTOLD),
         facts => facts?,
     };
     let magic = facts.f_type as u64 & 0xffff_ffff;
@@ -206,7 +206,7 @@ pub fn identity(descriptor: BorrowedFd<'_>) -> io::Result<String> {
         return Ok(format!("{name} {uuid}"));
     }
     let number = match fstatvfs(descriptor) {
-        Err(Errno::NOSYS) => 0,
+        Err(Errno::NOSYS | Errno::PERM) => 0,
         facts => facts?.f_fsid,
     };
     if number != 0 {

@@ -3,7 +3,8 @@
 
 use flatout_sys::affinity;
 use flatout_sys::launcher::{
-    ENOSYS, EPERM, GETRLIMIT, NO_THREADS, PRLIMIT64, SCHED_SETAFFINITY, deny, without_huge_pages,
+    ENOSYS, EPERM, GETRLIMIT, NO_THREADS, PRLIMIT64, SCHED_GETAFFINITY, SCHED_SETAFFINITY, deny,
+    without_huge_pages,
 };
 use serde_json::Value;
 
@@ -183,6 +184,20 @@ fn limits_that_a_sandbox_does_not_tell_are_not_taken_for_nothing_left() {
             deny(command, denied);
         });
         ran.run().exits(0);
+    }
+}
+
+#[test]
+fn where_a_filter_hides_the_allowed_cpus_all_of_them_are_measured() {
+    let cpus = affinity::allowed_cpu_count();
+    for area in ["cpu", "memory"] {
+        let folder = Folder::new();
+        let ran = begun(&folder, &short(area, "1"));
+        let ran = ran.with(|command| _ = deny(command, &[(SCHED_GETAFFINITY, EPERM)])).run();
+        let document = ran.exits(0).document();
+        assert_possible(&document);
+        let all = document["results"].as_array().unwrap();
+        assert!(all.iter().any(|row| row["parameters"]["threads"] == cpus), "{document:#}");
     }
 }
 

@@ -56,6 +56,10 @@ pub const OPENAT2: libc::c_long = libc::SYS_openat2;
 pub const RENAMEAT2: libc::c_long = libc::SYS_renameat2;
 /// sched_setaffinity(2), which services are denied with other calls on resources.
 pub const SCHED_SETAFFINITY: libc::c_long = libc::SYS_sched_setaffinity;
+/// sched_getaffinity(2).
+pub const SCHED_GETAFFINITY: libc::c_long = libc::SYS_sched_getaffinity;
+/// fstatfs(2), which tells the filesystem of a file.
+pub const FSTATFS: libc::c_long = libc::SYS_fstatfs;
 /// prlimit64(2) and getrlimit(2), of which filters on resources refuse the first, or both.
 pub const PRLIMIT64: libc::c_long = libc::SYS_prlimit64;
 /// See [`PRLIMIT64`].

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use flatout_sys::launcher::{
-    CACHESTAT, COPY_FILE_RANGE, Denied, ENOSYS, EPERM, FALLOCATE, IO_URING_SETUP, OPENAT2,
+    CACHESTAT, COPY_FILE_RANGE, Denied, ENOSYS, EPERM, FALLOCATE, FSTATFS, IO_URING_SETUP, OPENAT2,
     RENAMEAT2, SPLICE, STATX, UMASK, deny,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -69,7 +69,7 @@ fn copies_without(calls: &[Denied], engines: &[&str]) {
 
 #[test]
 fn a_call_that_is_lacking_makes_no_difference_to_the_copy() {
-    for call in CALLS {
+    for call in CALLS.into_iter().chain([FSTATFS]) {
         for errno in [ENOSYS, EPERM] {
             copies_without(&[(call, errno)], &["auto"]);
         }
