@@ -14,7 +14,7 @@ mod tuned_place;
 
 use std::path::PathBuf;
 
-use flatout_io::{Evidence, ProfileEntry, ProfileKey, Work};
+use flatout_io::{Evidence, ProfileEntry, ProfileKey, SizeClass, Work};
 use flatout_measure::{Measured, Outcome, Plan, Sampler, record_counted, warning};
 use flatout_sys::{CancelToken, affinity, memory};
 
@@ -219,7 +219,8 @@ fn entry(group: &Group<'_>, choice: &choose::Choice, options: &Options) -> Profi
     let of = |place: &TunedPlace, not: Work| {
         if group.work == not { String::new() } else { place.identity.clone() }
     };
-    let each_bytes = group.bytes_per_unit();
+    // Small files are counted.
+    let each_bytes = if group.size == SizeClass::Tiny { group.file_bytes() as f64 } else { 1.0 };
     ProfileEntry {
         key: ProfileKey {
             machine: options.machine.clone(),

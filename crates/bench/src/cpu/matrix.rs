@@ -42,6 +42,8 @@ const ASSUMED_FLOP_PER_S: f64 = 20e9;
 /// Times that twice the order takes, and the part of a row's time that all small runs may take.
 const PROBE_GROWTH: u64 = 8;
 const PROBE_PARTS: u64 = 4;
+/// The least orders that show what the kernels do, of Linpack and of DGEMM.
+const TELLING_ORDERS: [u64; 2] = [1152, 768];
 /// A row with less time is left out.
 const LEAST_SHARE_NS: u64 = 50_000_000;
 /// What keeps products of matrices from the peak where nobody else does.
@@ -75,14 +77,9 @@ impl Work {
         }
     }
 
-    /// The least order that shows what the kernels do.
-    fn telling_order(self) -> u64 {
-        if self == Self::Solve { 1152 } else { 768 }
-    }
-
     /// Operations per second of small runs, by which the order is chosen.
     fn probe(self, terms: &Terms) -> Result<f64, TrialError> {
-        let largest = self.telling_order();
+        let largest = TELLING_ORDERS[self as usize];
         let (rate, order) = probed(largest, terms.time_ns / PROBE_PARTS, |order| {
             let (begun, begun_ns) = (Spent::now(), monotonic_ns());
             let Ran { elapsed_ns, spent, .. } =
@@ -268,7 +265,7 @@ fn case<'a>(work: Work, terms: &Terms, topology: &'a Topology) -> Case<'a, Matri
     let Terms { threads, seed, quota_cpus, .. } = *terms;
     let shape = terms.shape(work);
     let row = MatrixRow { id: work.id(), threads, shape: shape.as_ref().ok().copied() };
-    let telling = work.telling_order();
+    let telling = TELLING_ORDERS[work as usize];
     let is_small = |shape: &Shape| terms.order.is_none() && (shape.order as u64) < telling;
     let small = row.shape.filter(is_small).map(|Shape { order, .. }| {
         let text = format!(

@@ -210,11 +210,6 @@ impl<'a> Group<'a> {
         )
     }
 
-    /// Bytes that one of the unit stands for.
-    pub(super) fn bytes_per_unit(&self) -> f64 {
-        if self.size == SizeClass::Tiny { self.file_bytes() as f64 } else { 1.0 }
-    }
-
     /// Length of each file.
     pub(super) fn file_bytes(&self) -> u64 {
         self.source.sizes.file_bytes(self.size)

@@ -111,13 +111,6 @@ impl<'a> Witness<'a> {
         self.note(text);
     }
 
-    /// Says once how many open files are enough.
-    fn tell_limit(&self) {
-        if !std::mem::replace(&mut lock(&self.said).told_limit, true) {
-            self.remark(ENOUGH_FILES);
-        }
-    }
-
     /// Says why nothing more is copied.
     pub fn give_up(&self, error: &str) {
         lock(&self.said).objections += 1;
@@ -183,8 +176,10 @@ impl Watch for Witness<'_> {
                     })
                 });
                 self.note(failure.to_string());
-                if failure.refusal.cause == Cause::System(Errno::MFILE) {
-                    self.tell_limit();
+                if failure.refusal.cause == Cause::System(Errno::MFILE)
+                    && !std::mem::replace(&mut lock(&self.said).told_limit, true)
+                {
+                    self.remark(ENOUGH_FILES);
                 }
             }
             Event::Incomplete { source, code, .. } => {
