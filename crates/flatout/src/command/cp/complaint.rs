@@ -32,14 +32,21 @@ pub fn word(name: impl AsRef<OsStr>) -> String {
 fn quoted(bytes: &[u8], is_spelt: impl Fn(char) -> bool) -> String {
     let text = std::str::from_utf8(bytes).ok();
     if let Some(text) = text.filter(|text| !text.chars().any(&is_spelt)) {
-        let is_double = text.contains('\'') && !text.contains(['"', '$', '`', '\\', '!']);
+        let is_plain = |letter: char| {
+            letter.is_ascii_alphanumeric() || !letter.is_ascii() || " '%+,-./:@]_".contains(letter)
+        };
+        let rest = text.strip_prefix(['~', '#']).unwrap_or(text);
+        let is_double = text.contains('\'') && rest.chars().all(is_plain);
         return match is_double {
             true => format!("\"{text}\""),
             false => format!("'{}'", text.replace('\'', "'\\''")),
         };
     }
     let mut quoted = String::from("'");
-    let mut spells = false;
+    // GNU cp reads a name with a quote in it twice, and begins as it ended the first time.
+    let last = bytes.utf8_chunks().last();
+    let mut spells = bytes.contains(&b'\'')
+        && last.is_some_and(|it| !it.invalid().is_empty() || it.valid().ends_with(&is_spelt));
     let mut switch = |quoted: &mut String, to: bool, mark: &str| {
         if std::mem::replace(&mut spells, to) != to {
             quoted.push_str(mark);
@@ -135,9 +142,12 @@ fn attempt(operation: &str, path: &str, other: &str) -> Option<String> {
 /// What we did not want to do.
 fn because(reason: &str, operation: &str, (path, other): (&str, &str)) -> Option<String> {
     Some(match reason {
-        SAME_FILE => format!("{other} and {path} are the same file"),
+        SAME | SAME_FILE => format!("{other} and {path} are the same file"),
         DIRECTORY_OVER => format!("cannot overwrite directory {path} with non-directory"),
-        OTHER_OVER => format!("cannot overwrite non-directory {path} with directory {other}"),
+        INSIDE => format!("cannot copy a directory, {other}, into itself, {path}"),
+        OTHER_OVER | OVER_OTHER => {
+            format!("cannot overwrite non-directory {path} with directory {other}")
+        }
         JUST_MADE if operation == "write through" => {
             format!("will not copy {other} through just-created symlink {path}")
         }
@@ -192,14 +202,8 @@ pub fn of_objection(objection: &Objection, into: &str) -> String {
         }
         Objection::Refused { operand, reason } => {
             let [source, target] = [&operand.source, &operand.target].map(quote);
-            match *reason {
-                SAME => format!("{source} and {target} are the same file"),
-                INSIDE => format!("cannot copy a directory, {source}, into itself, {target}"),
-                OVER_OTHER => {
-                    format!("cannot overwrite non-directory {target} with directory {source}")
-                }
-                _ => objection.to_string(),
-            }
+            let said = because(reason, "", (&target, &source));
+            said.unwrap_or_else(|| objection.to_string())
         }
         Objection::Clash { .. } => objection.to_string(),
     }
@@ -217,6 +221,11 @@ mod tests {
             (b"a b$", "'a b$'", "'a b$'"),
             (b"a'b", "\"a'b\"", "\"a'b\""),
             (b"a'$b", "'a'\\''$b'", "'a'\\''$b'"),
+            (b"a'b~", "'a'\\''b~'", "'a'\\''b~'"),
+            (b"~a'@b", "\"~a'@b\"", "\"~a'@b\""),
+            (b"a'=b", "'a'\\''=b'", "'a'\\''=b'"),
+            (b"a'\n", "'''a'\\'''$'\\n'", "'''a'\\'''$'\\n'"),
+            ("'é".as_bytes(), "\"'é\"", "''\\'''$'\\303\\251'"),
             (b"a\nb", "'a'$'\\n''b'", "'a'$'\\n''b'"),
             (b"\x01\xffx", "''$'\\001\\377''x'", "''$'\\001\\377''x'"),
             (b"\xff'x", "''$'\\377'\\''x'", "''$'\\377'\\''x'"),
