@@ -121,6 +121,10 @@ pub(super) fn close_to_others(copy: &Copy<'_>, file: &OwnedFd, facts: &Stat, sou
     let same_owner = if facts.st_uid == source.st_uid { 0o700 } else { 0 };
     // What lends rights stays where it is to stay: nobody else can run the file meanwhile.
     let stays = if copy.options.preserve.has(Preserve::WHAT_IS_THERE) { 0o7000 } else { 0 };
-    let mode = Mode::from_raw_mode(facts.st_mode & (source.st_mode & same_owner | stays));
+    // Whoever is not root loses this bit with the first byte, as with cp, but once the group may not execute it.
+    let is_lost = facts.st_mode & 0o010 != 0 && !rustix::process::geteuid().is_root();
+    let lost = if is_lost { 0o2000 } else { 0 };
+    let mode = facts.st_mode & (source.st_mode & same_owner | stays) & !lost;
+    let mode = Mode::from_raw_mode(mode);
     let _not_ours = rustix::fs::fchmod(file, mode);
 }
