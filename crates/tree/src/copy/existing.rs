@@ -39,6 +39,9 @@ impl Existing {
         let entry = opened.entry;
         let (copy, source) = (lane.copy, &opened.facts);
         let Some(found) = entry.in_the_way()? else { return Ok(Self::SymlinkOrNothing) };
+        if is_compared_with_itself(copy, source, &found) {
+            return Ok(Self::Unchanged(found));
+        }
         refuse_obstacle(entry, source, &found)?;
         if is_temporary(entry.target) && is_held(entry.pair.target(), entry.target) {
             return Err(refused(OVERWRITE, "another copy is at work on it"));
@@ -194,6 +197,12 @@ pub(super) fn refuse_to_replace(
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a source that is its own target, under another name maybe, is left alone for being like it.
+pub(super) fn is_compared_with_itself(copy: &Copy<'_>, source: &Stat, found: &Stat) -> bool {
+    let compares = matches!(copy.unchanged(), Unchanged::SizeAndTime | Unchanged::Content);
+    compares && identity(found) == identity(source)
 }
 
 /// A source that is its own target loses nothing.

@@ -13,7 +13,9 @@ use rustix::io::Errno;
 
 use super::bond::Alike;
 use super::directory::{Access, Found, Named};
-use super::existing::{Existing, refuse_loss, refuse_obstacle, refuse_to_replace};
+use super::existing::{
+    Existing, is_compared_with_itself, refuse_loss, refuse_obstacle, refuse_to_replace,
+};
 use super::file::{Opened, Reading};
 use super::links::{self, Claim, Placed, Source, Ticket};
 use super::special::{self, text_of};
@@ -83,6 +85,7 @@ pub(super) fn copy(
     // What has to make room first is tried again; only then is it the first of its names. A symlink may be
     // the very one that is wanted, and stay.
     match &found {
+        Some(found) if is_compared_with_itself(copy, &facts, found) => {}
         Some(found) if kind.is_file() => refuse_obstacle(entry, &facts, found)?,
         Some(found) if !kind_of(found).is_symlink() => refuse_loss(entry, &facts, found)?,
         _ => {}

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::attributes::{Place, Special};
 use super::bond::Bond;
-use super::existing::{is_free, refuse_loss};
+use super::existing::{is_compared_with_itself, is_free, refuse_loss};
 use super::{Action, Appearance, Entry, Node, Outcome, Trouble, identity, kind_of, source};
 
 /// Copies what is neither a file nor a directory.
@@ -118,7 +118,10 @@ pub(super) fn stands(
     facts: &Stat,
     (found, text): (&Stat, Option<&CStr>),
 ) -> Result<bool, Trouble> {
-    if identity(found) == identity(facts) && text.is_some() && is_alike(entry, facts, found, text) {
+    let is_itself = identity(found) == identity(facts) && text.is_some();
+    if is_itself && is_alike(entry, facts, found, text)
+        || is_compared_with_itself(entry.copy, facts, found)
+    {
         return Ok(true);
     }
     refuse_loss(entry, facts, found)?;

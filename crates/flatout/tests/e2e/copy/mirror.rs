@@ -9,8 +9,10 @@ mod loss;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::bin::{Flatout, Folder, Ran};
 use crate::filesystem::{needs_program, needs_root};
@@ -168,6 +170,26 @@ fn things_of_another_kind_make_room() {
     fs::remove_file(folder.join("target/file")).unwrap();
     plant(&folder, &["target/file/again"]);
     folder.flatout(["copy", "-T", "source", "target"]).run().complains(1, &["target/file"]);
+}
+
+/// As what `cp -al` makes: there is nothing to do, as for rsync.
+#[test]
+fn names_of_the_source_itself_stay_where_they_are_compared() {
+    for option in ["--quick-check", "--checksum"] {
+        let folder = Folder::new();
+        plant(&folder, &["source/a", "source/sub/b", "target/old", "target/sub/"]);
+        let fifo = (FileType::Fifo, Mode::from_raw_mode(0o600));
+        mknodat(CWD, folder.join("source/fifo"), fifo.0, fifo.1, 0).unwrap();
+        for name in ["a", "sub/b", "fifo"] {
+            let [source, target] = ["source", "target"].map(|side| folder.join(side).join(name));
+            fs::hard_link(source, target).unwrap();
+        }
+        mirror(&folder, &[option, "--dry-run"]).run().exits(0);
+        let ran = mirror(&folder, &[option]).run();
+        ran.exits(0);
+        assert_holds(&folder.join("target"), &["a", "fifo", "sub", "sub/b"], &ran);
+        assert_eq!(folder.join("target/a").metadata().unwrap().nlink(), 2);
+    }
 }
 
 #[test]
