@@ -87,10 +87,11 @@ impl Mirror {
 }
 
 impl Copy<'_> {
-    /// Something of a source could not be read: what the target has besides may be in there.
-    pub(super) fn incomplete_source(&self, refusal: &Refusal) {
-        // What is gone is not there.
-        if refusal.errno() != Some(Errno::NOENT) {
+    /// Something of a source could not be read: what the target has besides may be in there. `is_there`: whether
+    /// it bears its name all the same.
+    pub(super) fn incomplete_source(&self, refusal: &Refusal, is_there: impl FnOnce() -> bool) {
+        // What is gone is not there, but what a symlink leads to may come back.
+        if refusal.errno() != Some(Errno::NOENT) || is_there() {
             self.mirror.found_incomplete();
         }
     }

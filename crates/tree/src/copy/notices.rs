@@ -82,7 +82,7 @@ impl Copy<'_> {
         match side {
             // A source without room is no reason to stop.
             Side::Source => {
-                self.incomplete_source(&failure.refusal);
+                self.incomplete_source(&failure.refusal, || entry.look().is_ok());
                 self.fail(failure);
             }
             Side::Target => self.fail_on(entry.device(), failure),
@@ -91,7 +91,7 @@ impl Copy<'_> {
 
     /// A name in a directory of the source, or the directory itself, cannot be looked at.
     pub(super) fn fail_source(&self, directory: &Directory, name: Option<&CStr>, refusal: Refusal) {
-        self.incomplete_source(&refusal);
+        self.incomplete_source(&refusal, || false);
         self.fail(Failure::of(refusal, directory.path(Side::Source, name)));
     }
 

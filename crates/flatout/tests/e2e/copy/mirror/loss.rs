@@ -184,6 +184,19 @@ fn a_directory_that_stays_when_it_is_empty_keeps_its_mode() {
     assert_eq!(mode("target/d"), 0o2555);
 }
 
+/// What it leads to may be on a disk that is not mounted just now.
+#[test]
+fn nothing_is_deleted_where_a_symlink_that_is_followed_leads_nowhere() {
+    let folder = Folder::new();
+    plant(&folder, &["source/a", "target/gone", "target/link/kept"]);
+    symlink("disk/data", folder.join("source/link")).unwrap();
+    let ran = super::mirror(&folder, &["-L"]).run();
+    ran.exits(1);
+    assert!(ran.stderr.contains("\"source/link\": No such file"), "{ran}");
+    assert!(ran.stderr.contains("nothing more is deleted"), "{ran}");
+    assert_holds(&folder.join("target"), &["a", "gone", "link", "link/kept"], &ran);
+}
+
 #[test]
 fn a_listed_path_behind_a_symlink_is_said_not_to_be_copied() {
     let folder = Folder::new();
