@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::removal::{Fate, Purpose, Removal};
 use crate::copy::backup::{may_be_in, rename_to_free};
 use crate::copy::directory::Origin;
-use crate::copy::{Entry, Refusal, Trouble, count, kind_of, visit};
+use crate::copy::{Entry, Refusal, Rules, Skip, Trouble, count, kind_of, visit};
 
 /// What the kernel answers that cannot exchange two names: a filesystem knows no flags; one is gone.
 const NO_EXCHANGE: [Errno; 4] = [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::NOENT];
@@ -21,7 +21,10 @@ pub(in crate::copy) fn make_way_for_directory(
 ) -> Result<Origin, Trouble> {
     let copy = entry.copy;
     let is_named = entry.directory.parent.is_none();
-    if origin == Origin::Fresh || copy.options.deletion.is_none() || is_named {
+    // What is not to be overwritten stays (`-n`), and the directory is not copied.
+    let stays = |rules: Rules| matches!(rules.skip, Skip::Existing | Skip::ExistingFails);
+    let may_go = copy.options.deletion.is_some() && !copy.rules().is_some_and(stays);
+    if origin == Origin::Fresh || !may_go || is_named {
         return Ok(origin);
     }
     let is_obstacle = entry.in_the_way()?.is_some_and(|found| !kind_of(found).is_dir());

@@ -184,6 +184,21 @@ fn a_directory_that_stays_when_it_is_empty_keeps_its_mode() {
     assert_eq!(mode("target/d"), 0o2555);
 }
 
+/// Nor does it for rsync (`--ignore-existing`).
+#[test]
+fn what_is_not_to_be_overwritten_makes_no_room_for_a_directory() {
+    for option in ["-n", "--update=none-fail"] {
+        let folder = Folder::new();
+        plant(&folder, &["source/a/b", "target/a", "target/gone"]);
+        for dry in [&["--dry-run"][..], &[]] {
+            let ran = super::mirror(&folder, &[&[option], dry].concat()).run();
+            ran.exits(1);
+            assert!(ran.stderr.contains("cannot overwrite \"target/a\": it is no dir"), "{ran}");
+        }
+        assert_eq!(fs::read_to_string(folder.join("target/a")).unwrap(), "target/a");
+    }
+}
+
 /// What it leads to may be on a disk that is not mounted just now.
 #[test]
 fn nothing_is_deleted_where_a_symlink_that_is_followed_leads_nowhere() {
