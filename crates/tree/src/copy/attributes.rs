@@ -51,7 +51,7 @@ pub use self::inode_flags::{Flags, Unlocked, lock_again};
 pub(crate) use self::inode_flags::{all_flags_of, flag_letters, flags_of_letters};
 pub use self::node::{Node, pin};
 use self::owner::Expectation;
-pub use self::permissions::{open_up, umask};
+pub use self::permissions::{open_to_owner, open_up, umask};
 use self::remarks::{Loss, Lost, Remarks};
 pub use self::special::Special;
 use self::times::times;

@@ -255,10 +255,18 @@ pub fn umask() -> u32 {
 /// What bears the name may be something else by now. So only what is the user's own and lets nobody
 /// else in is touched, as what was made is, and it lets nobody else in afterwards.
 pub fn open_up(target: BorrowedFd<'_>, found: &Stat) {
-    let mode = found.st_mode & MODE_BITS;
-    let is_own = || found.st_uid == rustix::process::geteuid().as_raw();
-    if mode & OWNER_BITS == OWNER_BITS || mode & GROUP_AND_OTHERS != 0 || !is_own() {
-        return;
+    if found.st_mode & GROUP_AND_OTHERS == 0 {
+        open_to_owner(target, found);
     }
-    let _refused = Node::of_directory(target).set_mode(mode | OWNER_BITS);
+}
+
+/// The same of a directory that was there, whoever else may use it. Returns whether it had not all permissions
+/// for its owner, who is the user.
+pub fn open_to_owner(target: BorrowedFd<'_>, found: &Stat) -> bool {
+    let node = Node::of_directory(target);
+    let is_closed = found.st_mode & OWNER_BITS != OWNER_BITS
+        && found.st_uid == rustix::process::geteuid().as_raw();
+    // It may have been closed to others since.
+    let mode = || node.stat().map_or(found.st_mode, |now| now.st_mode) & MODE_BITS;
+    is_closed && node.set_mode(mode() | OWNER_BITS).is_ok()
 }

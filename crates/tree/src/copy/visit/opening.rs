@@ -1,8 +1,9 @@
 //! A directory is opened on both sides, and neither may be the other one.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, OFlags};
+use rustix::fs::{AtFlags, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::unfinished::is_unfinished;
@@ -13,8 +14,8 @@ use crate::copy::file::reading_flags;
 use crate::copy::reason::{HOLDS_SOURCE, INSIDE, LOOPS, OTHER_OVER, SAME_DIRECTORY};
 use crate::copy::rules::opening;
 use crate::copy::{
-    Entry, Inheritance, Made, Pair, Preserve, Refusal, Trouble, identity, plan, refused, source,
-    target,
+    Copy, CopyOptions, Entry, Inheritance, Made, Pair, Preserve, Refusal, Trouble, identity, plan,
+    refused, source, target,
 };
 
 /// Opens both sides. Also tells what may be done with the source.
@@ -39,7 +40,7 @@ pub(super) fn open(entry: Entry<'_>, origin: Origin) -> Result<(Pair, Access), T
     if origin == Origin::Fresh && copy.is_plan() {
         return Ok((plan::pair(entry, (from, facts))?, access));
     }
-    let to = open_target(entry)?;
+    let mut to = open_target((entry.pair.target(), entry.target), &copy.options)?;
     let found = rustix::fs::fstat(&to).map_err(target("examine"))?;
     let number = identity(&found);
     if number == identity(&facts) {
@@ -74,13 +75,8 @@ pub(super) fn open(entry: Entry<'_>, origin: Origin) -> Result<(Pair, Access), T
             (Inheritance::of(to.as_fd()), Made::unfinished(above, &found))
         }
         Origin::Existing => {
-            let mut made = Made::found(&found);
-            if !copy.is_plan() {
-                // Locked, it would take nothing. It gets its flags in the end.
-                let (attributes, both) = (&copy.attributes, (from.as_fd(), to.as_fd()));
-                made.locks = attributes.unlock_directory(both, copy.options.overwrite);
-                attributes.narrow(to.as_fd(), &facts, &found);
-            }
+            let made;
+            (to, made) = prepared(copy, (&from, to), (&facts, &found))?;
             (Inheritance::of(to.as_fd()), made)
         }
     };
@@ -96,6 +92,27 @@ pub(super) fn open(entry: Entry<'_>, origin: Origin) -> Result<(Pair, Access), T
     let named = Named { source: entry.source.to_owned(), target: entry.target.to_owned() };
     let found = Found { named, facts, target: identity(&found), inheritance, made };
     Ok((Pair { source: from, target: to, found }, access))
+}
+
+/// Makes a directory that was there ready to be filled.
+fn prepared(
+    copy: &Copy<'_>,
+    (from, to): (&OwnedFd, OwnedFd),
+    (facts, found): (&Stat, &Stat),
+) -> Result<(OwnedFd, Made), Trouble> {
+    let mut made = Made::found(found);
+    if copy.is_plan() {
+        return Ok((to, made));
+    }
+    // Locked, it would take nothing. It gets its flags in the end.
+    let both = (from.as_fd(), to.as_fd());
+    made.locks = copy.attributes.unlock_directory(both, copy.options.overwrite);
+    copy.attributes.narrow(to.as_fd(), facts, found);
+    // As rsync, which updates what its owner has closed. It gets its mode in the end.
+    if copy.options.deletion.is_some() && attributes::open_to_owner(to.as_fd(), found) {
+        return Ok((open_target((to.as_fd(), c"."), &copy.options)?, made));
+    }
+    Ok((to, made))
 }
 
 /// Neither side may lie in the other, whatever filesystem shows it there; but a source in a target of which
@@ -127,9 +144,11 @@ fn refuse_overlap(
 }
 
 /// Opens a directory of the target. It is enough if it may be searched.
-fn open_target(entry: Entry<'_>) -> Result<OwnedFd, Trouble> {
-    let (_, flags) = opening(&entry.copy.options);
-    match directory::open(entry.pair.target(), entry.target, flags) {
+fn open_target(
+    (at, name): (BorrowedFd<'_>, &CStr),
+    options: &CopyOptions,
+) -> Result<OwnedFd, Trouble> {
+    match directory::open(at, name, opening(options).1) {
         Ok((opened, _)) => Ok(opened),
         Err(Errno::LOOP | Errno::NOTDIR | Errno::NOENT) => Err(refused("overwrite", OTHER_OVER)),
         Err(errno) => Err(target("open")(errno)),

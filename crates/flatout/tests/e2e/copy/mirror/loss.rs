@@ -212,6 +212,43 @@ fn nothing_is_deleted_where_a_symlink_that_is_followed_leads_nowhere() {
     assert_holds(&folder.join("target"), &["a", "gone", "link", "link/kept"], &ran);
 }
 
+/// As rsync, which lets their owner in meanwhile.
+#[test]
+fn directories_that_their_owner_has_closed_are_mirrored() {
+    let folder = Folder::new();
+    plant(&folder, &["source/d/a", "source/d/sub/b", "target/d/gone", "target/d/sub/gone"]);
+    let is_root = rustix::process::geteuid().is_root();
+    for (mode, option) in [(0o555, ""), (0o300, ""), (0, ""), (0o555, " --no-preserve=mode")] {
+        fs::write(folder.join("target/d/gone"), "").unwrap();
+        fs::write(folder.join("source/d/a"), format!("{mode}{option}")).unwrap();
+        for name in ["source", "target", "target/d", "target/d/sub", "source/d", "source/d/sub"] {
+            let path = folder.join(name);
+            let mode = if name.starts_with("target/d") { mode } else { 0o555 };
+            let mode = if name.ends_with('e') || name == "target" { 0o755 } else { mode };
+            fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+            if is_root {
+                chown(&path, Some(65_534), Some(65_534)).unwrap();
+            }
+        }
+        let words = format!("copy -T --delete --quick-check{option} source target");
+        let ran = match is_root {
+            true => as_nobody(&folder, &words).leaves("target").run(),
+            false => folder.flatout(words.split(' ')).leaves("target").run(),
+        };
+        ran.exits(0);
+        let kept = fs::metadata(folder.join("target/d/sub")).unwrap().permissions().mode() & 0o777;
+        assert_eq!(kept, 0o555, "{mode:o}{option}");
+        for name in ["target/d", "target/d/sub", "source/d", "source/d/sub"] {
+            fs::set_permissions(folder.join(name), PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        assert_holds(&folder.join("target"), &["d", "d/a", "d/sub", "d/sub/b"], &ran);
+        assert_eq!(
+            fs::read(folder.join("target/d/a")).unwrap(),
+            format!("{mode}{option}").into_bytes()
+        );
+    }
+}
+
 #[test]
 fn a_listed_path_behind_a_symlink_is_said_not_to_be_copied() {
     let folder = Folder::new();
