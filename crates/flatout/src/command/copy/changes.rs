@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use flatout_report::text::is_unsafe;
 use flatout_tree::copy::event::{Lead, Letters};
 use flatout_tree::copy::operand::Destination;
 
@@ -72,7 +73,7 @@ fn escaped(name: &OsStr) -> String {
             let is_taken = character == '\\'
                 && rest.first() == Some(&b'#')
                 && rest.get(1..4).is_some_and(|digits| digits.iter().all(u8::is_ascii_digit));
-            match is_taken || character.is_control() {
+            match is_taken || is_unsafe(character) {
                 true => octal(&mut text, character.encode_utf8(&mut [0; 4]).as_bytes()),
                 false => text.push(character),
             }
@@ -90,6 +91,7 @@ mod tests {
     fn names_are_those_of_rsync() {
         let shown = |name: &[u8]| escaped(OsStr::from_bytes(name));
         assert_eq!(shown("größe b\\#x".as_bytes()), "größe b\\#x");
+        assert_eq!(shown("\u{2028}".as_bytes()), "\\#342\\#200\\#250");
         assert_eq!(shown(b"a\n\t\xff\\#123"), "a\\#012\\#011\\#377\\#134#123");
         let changes = Changes::new(&Destination::Exactly("./t/".into()));
         let name = |path: &str, is_directory| changes.name(OsStr::new(path), is_directory);
