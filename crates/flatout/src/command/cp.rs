@@ -64,21 +64,15 @@ pub fn run(arguments: &Cp, cancel: CancelToken) -> ExitCode {
 
 /// Where the sources go, and how what is overwritten is kept.
 fn place(arguments: &Cp) -> Result<(Destination, Option<Backups>), String> {
-    let (destination, backups) = (arguments.destination(), arguments.backups()?);
-    match (destination, backups) {
-        // The backup is all that there is to be made.
-        (Destination::Named(target) | Destination::Exactly(target), Some(backups))
-            if arguments.is_backup_of_itself() =>
-        {
-            let name = backup_of(&target, &backups);
-            let name = name.map_err(|errno| {
-                let cause = cause_text(&errno.into());
-                format!("cannot backup {}: {cause}", quote(&target))
-            })?;
-            Ok((Destination::Exactly(name), None))
-        }
-        place => Ok(place),
-    }
+    let backups = arguments.backups()?;
+    let Some((target, backups)) = arguments.backed_up_itself().zip(backups.as_ref()) else {
+        return Ok((arguments.destination(), backups));
+    };
+    // The backup is all that there is to be made.
+    let name = backup_of(target, backups).map_err(|errno| {
+        format!("cannot backup {}: {}", quote(target), cause_text(&errno.into()))
+    })?;
+    Ok((Destination::Exactly(name), None))
 }
 
 /// The path of a backup of this file.

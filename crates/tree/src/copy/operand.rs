@@ -231,9 +231,7 @@ impl<'a> Planner<'a> {
     fn target(&self, name: Option<&OsStr>, facts: &Stat) -> Result<PathBuf, Failure> {
         match self.place {
             Naming::Into(directory) => {
-                // Of `/` nothing is left.
-                let bare = Some(without_slashes(directory)).filter(|bare| *bare != Path::new(""));
-                Ok(bare.unwrap_or(directory).join(name.unwrap_or(".".as_ref())))
+                Ok(without_slashes(directory).join(name.unwrap_or(".".as_ref())))
             }
             Naming::Exactly(path) => exact_target(path, facts),
         }

@@ -153,8 +153,7 @@ impl References {
             let Some(found) = roots().nth(number).and_then(|root| Found::open(root, &path)) else {
                 continue;
             };
-            let is_alike = is_alike(opened.entry, &opened.facts, &found.facts);
-            if is_alike && has_same_bytes(lane, opened, &found)? && fits(&found)? {
+            if is_unchanged(lane, opened, &found, true)? && fits(&found)? {
                 return Ok(Some((number - begin, found)));
             }
         }
@@ -322,19 +321,13 @@ fn is_unchanged(
     compares: bool,
 ) -> Result<bool, Trouble> {
     let is_alike = is_alike(opened.entry, &opened.facts, &found.facts);
-    Ok(is_alike && (!compares || has_same_bytes(lane, opened, found)?))
+    let both = [(&opened.file, &opened.facts), (&found.file, &found.facts)];
+    let [source, found] = both.map(|(file, facts)| (file.as_fd(), facts));
+    Ok(is_alike && (!compares || is_same(lane, source, found)?))
 }
 
 fn is_alike(entry: Entry<'_>, source: &Stat, found: &Stat) -> bool {
     source.st_size == found.st_size
         && identity(source) != identity(found)
         && entry.is_same_time(source, found)
-}
-
-fn has_same_bytes(
-    lane: &mut Lane<'_>,
-    opened: &Opened<'_>,
-    found: &Found,
-) -> Result<bool, Trouble> {
-    is_same(lane, (opened.file.as_fd(), &opened.facts), (found.file.as_fd(), &found.facts))
 }

@@ -1,12 +1,10 @@
 //! Where the sources go, and how what is there is kept.
 
 use std::borrow::Cow;
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use flatout_tree::copy::backup::Backups;
-use flatout_tree::copy::operand::Destination;
+use flatout_tree::copy::operand::{Destination, without_slashes};
 
 use super::{Cp, words};
 
@@ -17,17 +15,10 @@ impl Cp {
             (true, Some((_, sources))) => sources,
             _ => self.paths.as_slice(),
         };
-        let strip = |path: &PathBuf| {
-            let mut bytes = path.clone().into_os_string().into_vec();
-            while bytes.len() > 1 && bytes.ends_with(b"/") {
-                bytes.pop();
-            }
-            PathBuf::from(OsString::from_vec(bytes))
-        };
         // As cp, which does it where there is a directory to copy into.
         let is_into = matches!(self.destination(), Destination::Into(_));
         match self.strips_slashes && is_into {
-            true => sources.iter().map(strip).collect(),
+            true => sources.iter().map(|path| without_slashes(path).to_owned()).collect(),
             false => sources.into(),
         }
     }
@@ -56,13 +47,10 @@ impl Cp {
         words::backups(self.backup.as_deref(), self.suffix.as_ref())
     }
 
-    /// `cp -fb FILE FILE` makes a backup and no more: the name that it gets.
-    pub fn is_backup_of_itself(&self) -> bool {
-        let [source, target] = self.paths.as_slice() else { return false };
-        self.clearing[0]
-            && self.target_directories.is_empty()
-            && self.backups().is_ok_and(|backups| backups.is_some())
-            && source == target
-            && target.is_file()
+    /// `cp -fb FILE FILE` makes a backup of this file and no more.
+    pub fn backed_up_itself(&self) -> Option<&Path> {
+        let [source, target] = self.paths.as_slice() else { return None };
+        let is_one = self.clearing[0] && self.target_directories.is_empty() && source == target;
+        (is_one && target.is_file()).then_some(target)
     }
 }

@@ -13,10 +13,11 @@ use crate::copy::{Failure, Identity, Operand, Reach, identity, kind_of};
 
 const ABOVE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// The path without slashes at its end.
+/// The path without slashes at its end, but for that of `/`.
 pub fn without_slashes(path: &Path) -> &Path {
     let bytes = path.as_os_str().as_bytes();
-    let end = bytes.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+    let end =
+        bytes.iter().rposition(|&byte| byte != b'/').map_or(bytes.len().min(1), |last| last + 1);
     Path::new(OsStr::from_bytes(&bytes[..end]))
 }
 
