@@ -2,6 +2,7 @@
 
 mod invocation;
 mod letters;
+mod nobody;
 mod option;
 mod order;
 mod property;

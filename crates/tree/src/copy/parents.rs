@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use rustix::fs::{CWD, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::attributes;
 use super::directory::{self, DIRECTORY, moved};
 use super::operand::failed;
 use super::{
@@ -91,7 +92,10 @@ impl Copy<'_> {
             Err(Errno::EXIST) => false,
             Err(errno) => return Err(failed(MAKE, target)(errno)),
         };
-        let (_, found) = open(target)?;
+        let (opened, found) = open(target)?;
+        if is_new {
+            attributes::open_up(opened.as_fd(), &found);
+        }
         if is_new && self.watch.wants_each() {
             let (source, target) = (source.as_os_str().to_owned(), target.as_os_str().to_owned());
             self.watch.event(&Event::Making { source, target, backup: None });

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat, setxattr};
 
-use super::{NOBODY, Pair, Trial};
+use super::{Pair, Trial};
 use crate::bin::{Folder, executable};
 use crate::copy::entry::chmod;
 use crate::copy::forest::acl;
@@ -69,31 +69,6 @@ fn fifos_and_sockets_get_the_modes_that_cp_gives_them() {
             }
         });
         pair.same(&format!("{options} s t"));
-    }
-}
-
-/// The kernel takes set-id bits from what somebody writes to who is not root.
-#[test]
-fn set_id_bits_of_what_is_written_go_as_with_cp() {
-    let mut pair = Pair::new(|_| {});
-    let is_root = rustix::process::geteuid().is_root();
-    if is_root {
-        pair.as_nobody();
-    }
-    for mode in [0o6711, 0o6644, 0o2755, 0o2640, 0o4755] {
-        for options in ["-a", "-p", "-r"] {
-            pair.plant(|folder| {
-                for (name, mode) in [("a", 0o644), ("b", mode)] {
-                    let path = folder.join(name);
-                    fs::write(&path, name).unwrap();
-                    if is_root {
-                        std::os::unix::fs::chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
-                    }
-                    chmod(&path, mode);
-                }
-            });
-            pair.same(&format!("{options} a b"));
-        }
     }
 }
 
