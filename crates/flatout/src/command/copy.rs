@@ -178,7 +178,6 @@ fn own(arguments: &Arguments) -> Result<Own, Refused> {
     let (sources, destination) = arguments.operands();
     // What cannot be planned is said later.
     let plan = operand::plan(sources, &destination, arguments.reach(), arguments.wording());
-    let plan = plan.unwrap_or_default();
     let snapshots = arguments.snapshots();
     if let Some(error) =
         deletes.then(|| demand::mirror_obstacle(&plan, arguments.wording(), &snapshots)).flatten()
@@ -224,21 +223,12 @@ fn begin(place: Place, kept: &Kept<'_>, durability: Durability) -> Result<Log, S
 /// Finds out what goes where, and says what does not.
 fn plan(arguments: &Arguments, witness: &Witness<'_>) -> Plan {
     let (sources, destination) = arguments.operands();
-    match operand::plan(sources, &destination, arguments.reach(), arguments.wording()) {
-        Ok(plan) => {
-            for source in &plan.repeated {
-                witness.remark(&format!("{} is named more than once", quote(source)));
-            }
-            for objection in &plan.objections {
-                witness.object(objection);
-            }
-            plan
-        }
-        Err(objection) => {
-            witness.object(&objection);
-            Plan::default()
-        }
+    let plan = operand::plan(sources, &destination, arguments.reach(), arguments.wording());
+    for source in &plan.repeated {
+        witness.remark(&format!("{} is named more than once", quote(source)));
     }
+    plan.objections.iter().for_each(|objection| witness.object(objection));
+    plan
 }
 
 /// Has the operands copied by threads of ours.

@@ -90,8 +90,6 @@ fn backup_of(path: &Path, backups: &Backups) -> Result<PathBuf, rustix::io::Errn
 fn plan(arguments: &Cp, destination: &Destination, witness: &Witness) -> Plan {
     let (sources, wording) = (arguments.sources(), arguments.wording());
     let plan = operand::plan(&sources, destination, arguments.reach, Some(wording));
-    let plan =
-        plan.unwrap_or_else(|objection| Plan { objections: vec![objection], ..Plan::default() });
     for source in &plan.repeated {
         let follows = wording.follow != Follow::Never;
         let facts = if follows { source.metadata() } else { source.symlink_metadata() };

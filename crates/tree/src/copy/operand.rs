@@ -96,22 +96,23 @@ const SPECIAL: &str = "the target is a device, FIFO or socket, and remains one";
 /// Finds out what goes where. Each source is looked at in turn; one that cannot be copied does not
 /// hold up the others. `wording`: the rules are those of cp.
 ///
-/// Errors: there is no such directory to copy into.
 /// Cost: two or three system calls per source, and one per directory above a directory's target.
 pub fn plan(
     sources: &[PathBuf],
     destination: &Destination,
     reach: Reach,
     wording: Option<Wording>,
-) -> Result<Plan, Objection> {
+) -> Plan {
     let place = match destination {
-        Destination::Exactly(path) => Naming::Exactly(path),
-        Destination::Into(path) => into(path)?,
-        Destination::Named(path) => match into(path) {
-            Ok(place) => place,
-            Err(_) if sources.len() < 2 => Naming::Exactly(path),
-            Err(failure) => return Err(failure.into()),
-        },
+        Destination::Exactly(path) => Ok(Naming::Exactly(path)),
+        Destination::Named(path) if sources.len() < 2 => {
+            Ok(into(path).unwrap_or(Naming::Exactly(path)))
+        }
+        Destination::Into(path) | Destination::Named(path) => into(path),
+    };
+    let place = match place {
+        Ok(place) => place,
+        Err(failure) => return Plan { objections: vec![failure.into()], ..Plan::default() },
     };
     let mut planner = Planner {
         place,
@@ -135,7 +136,7 @@ pub fn plan(
             planner.plan.objections.push(objection);
         }
     }
-    Ok(planner.plan)
+    planner.plan
 }
 
 #[derive(Debug, Clone, Copy)]

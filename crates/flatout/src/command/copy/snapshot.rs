@@ -33,9 +33,7 @@ pub fn open(arguments: &Arguments) -> Result<Option<References>, String> {
     let all = |option, directories: &[PathBuf]| {
         directories.iter().map(|path| target.open(option, path)).collect::<Result<Vec<_>, _>>()
     };
-    let is_directory = |path: &PathBuf| {
-        rustix::fs::lstat(path).is_ok_and(|facts| FileType::from_raw_mode(facts.st_mode).is_dir())
-    };
+    let is_directory = |path: &PathBuf| path.symlink_metadata().is_ok_and(|facts| facts.is_dir());
     let (link, clone) = (all(LINK, link_dest)?, all(CLONE, reflink_dest)?);
     Ok(Some(References::new(link, clone, becomes && sources.iter().all(is_directory))))
 }
@@ -58,10 +56,8 @@ impl Target<'_> {
     fn open(&self, option: &str, path: &Path) -> Result<OwnedFd, String> {
         let shown = quote(path);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = rustix::fs::open(path, flags, Mode::empty()).and_then(|directory| {
-            let facts = rustix::fs::fstat(&directory)?;
-            Ok((directory, facts))
-        });
+        let opened = rustix::fs::open(path, flags, Mode::empty())
+            .and_then(|directory| rustix::fs::fstat(&directory).map(|facts| (directory, facts)));
         let (directory, facts) = opened.map_err(|errno| {
             let cause = cause_text(&errno.into());
             let is_known = errno == Errno::NOENT && path.is_relative();

@@ -126,8 +126,7 @@ impl<'a> Witness<'a> {
                 *code = (*code).max(FAILED);
             }
         }
-        let said = unlocked(self.said);
-        said.errors.into_list()
+        unlocked(self.said).errors.into_list()
     }
 }
 
@@ -135,8 +134,7 @@ impl Watch for Witness<'_> {
     fn event(&self, event: &Event) {
         match event {
             Event::Making { source, target, .. } if self.told == Told::Everything => {
-                let line = format!("'{}' -> '{}'", escape(source), escape(target));
-                self.say(&line);
+                self.say(&format!("'{}' -> '{}'", escape(source), escape(target)));
             }
             Event::Making { .. } => {}
             Event::Changed { letters, source, target, lead } => {

@@ -95,18 +95,13 @@ fn spell(quoted: &mut String, bytes: &[u8]) {
 pub fn of_failure(failure: &Failure) -> String {
     let path = quote(&failure.path);
     let other = failure.other.as_ref().map(quote).unwrap_or_default();
-    match failure.refusal.cause {
-        Cause::System(_) => {
-            let what = attempt(failure.refusal.operation, &path, &other);
-            what.map_or_else(
-                || failure.to_string(),
-                |what| format!("{what}: {}", failure.refusal.cause),
-            )
-        }
-        Cause::Reason(reason) => because(reason, failure.refusal.operation, (&path, &other))
-            .unwrap_or_else(|| failure.to_string()),
-        Cause::Aside(_) => failure.to_string(),
-    }
+    let (operation, cause) = (failure.refusal.operation, &failure.refusal.cause);
+    let said = match cause {
+        Cause::System(_) => attempt(operation, &path, &other).map(|it| format!("{it}: {cause}")),
+        Cause::Reason(reason) => because(reason, operation, (&path, &other)),
+        Cause::Aside(_) => None,
+    };
+    said.unwrap_or_else(|| failure.to_string())
 }
 
 /// What the kernel did not let us do.

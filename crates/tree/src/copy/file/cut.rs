@@ -125,6 +125,5 @@ pub(super) fn close_to_others(copy: &Copy<'_>, file: &OwnedFd, facts: &Stat, sou
     let is_lost = facts.st_mode & 0o010 != 0 && !rustix::process::geteuid().is_root();
     let lost = if is_lost { 0o2000 } else { 0 };
     let mode = facts.st_mode & (source.st_mode & same_owner | stays) & !lost;
-    let mode = Mode::from_raw_mode(mode);
-    let _not_ours = rustix::fs::fchmod(file, mode);
+    let _not_ours = rustix::fs::fchmod(file, Mode::from_raw_mode(mode));
 }
