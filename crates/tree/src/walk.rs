@@ -5,7 +5,6 @@
 //! held by descriptor and its entries are looked up in it, so a name that is exchanged meanwhile
 //! leads nowhere else. Trees may be deeper than any path or the limit of descriptors (`directory_stack`).
 
-mod listing;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +24,6 @@ use crate::file_data::{self, kind_of};
 use crate::item::{Item, Place, Wanted};
 use crate::path;
 use crate::sum::Failure;
-use listing::Listing;
 
 /// Bytes of a path that the kernel takes in one piece, with the zero byte at its end
 /// (path_resolution(7)).
@@ -49,10 +47,13 @@ pub struct Walk {
     shown: Vec<u8>,
 }
 
+/// A name, what bears it, and the inode number that the directory has.
+type Entry = (OsString, FileType, u64);
+
 /// What is known of a directory on the way.
 struct Level {
-    /// What has not been walked yet.
-    listing: Listing,
+    /// What has not been walked yet, the last one first.
+    entries: Vec<Entry>,
     /// How long the shown path of the parent is.
     parent_bytes: usize,
 }
@@ -98,8 +99,15 @@ impl Walk {
     /// Lists the directory that the stack has come to. `parent_bytes` is how long the shown path was
     /// before its name.
     fn enter(&mut self, parent_bytes: usize) -> Option<Yielded> {
-        let (listing, result) = Listing::of(self.stack.as_ref()?);
-        self.levels.push(Level { listing, parent_bytes });
+        let mut entries = Vec::new();
+        let result = self.stack.as_ref()?.entries(|name, kind, inode| {
+            if matches!(kind, FileType::RegularFile | FileType::Directory | FileType::Unknown) {
+                entries.push((OsStr::from_bytes(name.to_bytes()).to_owned(), kind, inode));
+            }
+            Ok(())
+        });
+        sort(&mut entries);
+        self.levels.push(Level { entries, parent_bytes });
         result.err().map(|error| Err(failure(self.shown(), "read", error)))
     }
 
@@ -136,8 +144,8 @@ impl Walk {
         self.shown.truncate(child.parent_bytes);
         let parent = self.levels.last_mut()?;
         match self.stack.as_mut()?.ascend() {
-            Err(error) if !parent.listing.is_used_up() => {
-                parent.listing.clear();
+            Err(error) if !parent.entries.is_empty() => {
+                parent.entries.clear();
                 let errno = Errno::from_io_error(&error).unwrap_or(Errno::STALE);
                 Some(Err(failure(self.shown(), "return to", errno.into())))
             }
@@ -147,10 +155,9 @@ impl Walk {
 
     fn step(&mut self) -> Option<Yielded> {
         let level = self.levels.last_mut()?;
-        let Some((name, kind, inode)) = level.listing.next() else {
+        let Some((name, kind, inode)) = level.entries.pop() else {
             return self.ascend();
         };
-        let name = OsStr::from_bytes(name).to_owned();
         let stack = self.stack.as_ref()?;
         let look = || file_data::look(stack.here(), &name);
         let kind = match kind {
@@ -201,6 +208,13 @@ impl Iterator for Walk {
         }
         None
     }
+}
+
+/// By the bytes of the names, the first one last.
+fn sort(entries: &mut Vec<Entry>) {
+    entries.sort_unstable_by(|one, other| other.0.cmp(&one.0));
+    // Servers may list a name twice, and others where it is taken by another file meanwhile.
+    entries.dedup_by(|one, other| one.0 == other.0);
 }
 
 /// A path with one more name.

@@ -189,3 +189,15 @@ fn a_walk_and_a_comparison_change_no_access_time_of_a_directory() {
         assert_eq!(path.metadata().unwrap().accessed().unwrap(), old, "{path:?}");
     }
 }
+
+#[test]
+fn names_come_by_their_bytes() {
+    let sorted = ["12345678", "12345678a", "12345678b", "B", "a", "a.b", "a/", "b", "\u{e9}"];
+    let mut entries: Vec<Entry> = Vec::new();
+    for name in [7, 5, 4, 7, 6, 3, 8, 2, 0, 1].map(|place| sorted[place]) {
+        entries.push((name.into(), FileType::RegularFile, 1));
+    }
+    sort(&mut entries);
+    let names: Vec<_> = entries.into_iter().rev().map(|(name, ..)| name).collect();
+    assert_eq!(names, sorted);
+}
