@@ -165,6 +165,22 @@ fn a_file_whose_close_failed_does_not_look_finished() {
     assert_eq!(fs::read(&path).unwrap(), b"whole");
 }
 
+/// What several threads write is closed twice, and some filesystems tell of lost bytes the first time only.
+#[test]
+fn an_error_on_closing_a_file_that_threads_share_is_an_error() {
+    needs!(under_test());
+    needs!(needs_program("strace"));
+    let folder = Folder::new();
+    fs::create_dir(folder.join("t")).unwrap();
+    fs::write(folder.join("f"), vec![7; 9 << 20]).unwrap();
+    let path = folder.join("t/f");
+    let filter = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", path.to_str().unwrap()];
+    let strace = [&filter[..], &["-e", "inject=close:error=EIO:when=1"]].concat();
+    let words = ["copy", "--threads=2", "--engine=sync", "f", "t/f"];
+    folder.under(&strace, &words).run().complains(1, &["t/f", "Input/output error"]);
+    assert!(!path.exists());
+}
+
 /// The same where the device fails.
 #[test]
 fn what_somebody_else_finished_stays_when_a_copy_fails() {

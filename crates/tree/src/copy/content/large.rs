@@ -95,6 +95,15 @@ impl State {
         self.returned.iter_mut().for_each(|ranges| ranges.1 = ranges.1.min(behind));
     }
 
+    /// Lets the files go. Some filesystems tell only now that bytes were lost, and only at the first close;
+    /// others know of them only now.
+    fn close(&mut self) {
+        let files = self.files.take().and_then(Arc::into_inner);
+        if let Some(Err(error)) = files.map(|files| descriptor::close(files.target)) {
+            self.failure.get_or_insert(Refusal::of(WRITE)(errno_of(&error)));
+        }
+    }
+
     /// Nobody takes ranges any more.
     fn fail(&mut self, refusal: Refusal) {
         self.failure.get_or_insert(refusal);
@@ -276,11 +285,8 @@ impl Large {
         if state.helpers > 0 || state.given > 0 || state.has_more() || !state.returned.is_empty() {
             return None;
         }
-        let files = Arc::into_inner(state.files.take()?)?;
-        // Some filesystems tell only now that bytes were lost, and others know of them only now.
-        if let Err(error) = descriptor::close(files.target) {
-            state.failure.get_or_insert(Refusal::of(WRITE)(errno_of(&error)));
-        }
+        state.files.as_ref()?;
+        state.close();
         Some(Done { end: state.end, tally: state.tally, failure: state.failure.take() })
     }
 
@@ -382,7 +388,7 @@ impl Large {
                 }
             }
         }
-        state.files = None;
+        state.close();
         job.moved.fetch_add(self.moved.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         tally.merge(&state.tally);
         match state.failure.take() {
