@@ -222,14 +222,11 @@ impl Cp {
 
     /// How operands are taken.
     pub fn wording(&self) -> Wording {
-        let rules = self.rules();
         Wording {
-            follow: rules.follow,
+            rules: self.rules(),
             recursive: self.is_recursive,
             parents: self.parents,
-            into_symlinks: self.into_symlinks,
             repeats: self.backups().is_ok_and(|backups| backups.is_some()),
-            spares_itself: rules.spares_itself(),
         }
     }
 

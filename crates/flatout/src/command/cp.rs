@@ -91,7 +91,7 @@ fn plan(arguments: &Cp, destination: &Destination, witness: &Witness) -> Plan {
     let (sources, wording) = (arguments.sources(), arguments.wording());
     let plan = operand::plan(&sources, destination, arguments.reach, Some(wording));
     for source in &plan.repeated {
-        let follows = wording.follow != Follow::Never;
+        let follows = wording.rules.follow != Follow::Never;
         let facts = if follows { source.metadata() } else { source.symlink_metadata() };
         let kind = if facts.is_ok_and(|facts| facts.is_dir()) { "directory" } else { "file" };
         let source = quote(source);

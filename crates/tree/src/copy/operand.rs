@@ -234,7 +234,10 @@ impl<'a> Planner<'a> {
             Naming::Into(directory) => {
                 Ok(without_slashes(directory).join(name.unwrap_or(".".as_ref())))
             }
-            Naming::Exactly(path) => exact_target(path, facts),
+            Naming::Exactly(path) => {
+                let making = self.wording.map_or("create", |wording| wording.making(facts));
+                exact_target(path, facts, making)
+            }
         }
     }
 

@@ -18,7 +18,7 @@ use super::options::{
     Appearance, Assurance, CopyOptions, Durability, Inventory, Overwrite, Preserve, Reach,
     Unchanged, When,
 };
-use super::{Copy, Ended, Operand};
+use super::{Clearing, Copy, Ended, Follow, Form, Operand, Rules, Skip, Specials};
 use crate::compare::{Asked, Fidelity, compare};
 
 /// Remembers what was said.
@@ -34,6 +34,18 @@ impl Watch for Heard {
         }
     }
 }
+
+pub(super) const RULES: Rules = Rules {
+    follow: Follow::Never,
+    form: Form::Copy,
+    attributes_only: false,
+    specials: Specials::Made,
+    clearing: Clearing::Nothing,
+    skip: Skip::Nothing,
+    asks: false,
+    into_symlinks: false,
+    through_dangling: false,
+};
 
 pub(super) fn options() -> CopyOptions {
     CopyOptions {

@@ -25,8 +25,8 @@ use super::{
     Unchanged, file, identity, kind_of, links, mark, refused, target,
 };
 
-const LINK: &str = "link";
-const MAKE_SYMLINK: &str = "make a symlink to the source at";
+pub(super) const LINK: &str = "link";
+pub(super) const MAKE_SYMLINK: &str = "make a symlink to the source at";
 
 /// Copies what is no directory.
 pub(super) fn copy(

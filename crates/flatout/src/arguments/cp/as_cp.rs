@@ -64,8 +64,7 @@ impl AsCp {
 
     /// How operands are taken by these rules.
     pub fn wording(&self, rules: &Rules) -> Wording {
-        let (follow, spares_itself) = (rules.follow, rules.spares_itself());
-        Wording { follow, recursive: true, spares_itself, ..self.cp().wording() }
+        Wording { rules: *rules, recursive: true, ..self.cp().wording() }
     }
 
     /// What makes no sense together.

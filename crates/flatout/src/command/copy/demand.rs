@@ -24,7 +24,7 @@ pub fn mirror_obstacle(
     wording: Option<Wording>,
     snapshots: &[PathBuf],
 ) -> Option<String> {
-    let follows = wording.is_some_and(|wording| wording.follow != Follow::Never);
+    let follows = wording.is_some_and(|wording| wording.rules.follow != Follow::Never);
     let (operand, why) = mirrored::obstacle(plan, follows, snapshots)?;
     let (source, target) = (quote(&operand.source), quote(&operand.target));
     Some(format!("cannot mirror {source} to {target}: {why}, and would be deleted"))
@@ -32,7 +32,7 @@ pub fn mirror_obstacle(
 
 /// Says which listed paths are not there; the source is a directory.
 pub fn look_for(listed: &Listed, plan: &Plan, wording: Option<Wording>, witness: &Witness<'_>) {
-    let follows = wording.is_some_and(|wording| wording.follow == Follow::Always);
+    let follows = wording.is_some_and(|wording| wording.rules.follow == Follow::Always);
     for operand in plan.rounds.iter().flatten() {
         let object = |operation, errno, path: &Path| {
             let path = path.as_os_str().to_owned();

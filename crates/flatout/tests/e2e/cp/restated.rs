@@ -75,6 +75,12 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("dir-slash", "mkdir d1 d2; touch d1/f; $CP -R d1/ d2"),
     ("dir-vs-file", "mkdir dir; touch file; $CP -R dir file; $CP file dir/gone/; $CP -R dir file new"),
     (
+        "what lies in a directory that is missing",
+        "mkdir d; ln -s d l; mkfifo p; touch f; ln -s loop loop; for t in no/x no/ f/x f/ loop/x; do
+         for o in -P -a; do $CP $o l $t; done; $CP -r d $t; rm -rf no; $CP -r p $t; $CP f $t
+         $CP -l f $t; $CP -s /etc/passwd $t; done",
+    ),
+    (
         "existing-perm-dir",
         "umask 002; mkdir -p -m 775 src/dir; mkdir -p -m 700 dst/dir; chmod g-s src/dir dst/dir
          $CP -r src/. dst/",

@@ -4,28 +4,41 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::Stat;
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::super::reason::{INSIDE, OVER_OTHER, SAME};
 use super::{Naming, Objection, Planner, failed, place, refused};
-use crate::copy::{Follow, Operand, identity, kind_of};
+use crate::copy::standing::is_read;
+use crate::copy::written::{LINK, MAKE_SYMLINK};
+use crate::copy::{Failure, Follow, Form, Operand, Rules, identity, kind_of};
 
 /// How cp takes its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wording {
-    /// Which symlinks stand for what they lead to.
-    pub follow: Follow,
+    /// What becomes of them.
+    pub rules: Rules,
     /// Whether directories are copied at all (`-R`).
     pub recursive: bool,
     /// Whether a source goes to its whole path (`--parents`).
     pub parents: bool,
-    /// Whether a symlink of the target stands for the directory to which it leads.
-    pub into_symlinks: bool,
     /// Whether a source that is named twice is copied twice: the first copy is backed up.
     pub repeats: bool,
-    /// Whether there is nothing to do for a directory that is its own target (`-n`, `-l`).
-    pub spares_itself: bool,
+}
+
+impl Wording {
+    /// What is made of a source, in the words of a failure.
+    pub(super) fn making(&self, source: &Stat) -> &'static str {
+        match (self.rules.form, kind_of(source)) {
+            (_, FileType::Directory) => "make the directory",
+            (Form::HardLink, _) => LINK,
+            (Form::Symlink, _) => MAKE_SYMLINK,
+            _ if is_read(&self.rules, source) => "create",
+            (_, FileType::Symlink) => "make the symlink",
+            (_, FileType::Fifo) => "make the FIFO",
+            _ => "make the device",
+        }
+    }
 }
 
 impl<'a> Planner<'a> {
@@ -34,7 +47,7 @@ impl<'a> Planner<'a> {
         source: &'a Path,
         wording: Wording,
     ) -> Result<(), Objection> {
-        let facts = match wording.follow {
+        let facts = match wording.rules.follow {
             Follow::Never => rustix::fs::lstat(source),
             Follow::Named | Follow::Always => rustix::fs::stat(source),
         };
@@ -47,19 +60,23 @@ impl<'a> Planner<'a> {
             (true, Naming::Into(_)) => Some(relative(source).as_os_str()),
             _ => place::last_name(source),
         };
-        let target = self.target(name, &facts)?;
+        let of_both = |failure| Failure { other: Some(source.into()), ..failure };
+        let target = self.target(name, &facts).map_err(of_both)?;
         if let Naming::Exactly(_) = self.place {
-            let operation = if is_directory { "make the directory" } else { "create" };
-            let parent = rustix::fs::stat(place::parent(&target));
-            let parent = parent.map_err(failed(operation, &target))?;
-            if !kind_of(parent).is_dir() {
-                return Err(failed("stat", &target)(Errno::NOTDIR).into());
+            let refused = match rustix::fs::stat(place::parent(&target)) {
+                Ok(parent) if kind_of(parent).is_dir() => None,
+                Ok(_) => Some(("stat", Errno::NOTDIR)),
+                Err(Errno::NOENT) => Some((wording.making(&facts), Errno::NOENT)),
+                Err(errno) => Some(("stat", errno)),
+            };
+            if let Some((operation, errno)) = refused {
+                return Err(of_both(failed(operation, &target)(errno)).into());
             }
         }
         let operand = Operand { source: source.to_owned(), target };
         if is_directory {
             match self.examine_directory(&operand, &facts) {
-                Err(Objection::Refused { reason: SAME, .. }) if wording.spares_itself => {
+                Err(Objection::Refused { reason: SAME, .. }) if wording.rules.spares_itself() => {
                     return Ok(());
                 }
                 examined => examined?,
@@ -70,7 +87,7 @@ impl<'a> Planner<'a> {
 
     /// Refuses what cp would find out half way.
     fn examine_directory(&self, operand: &Operand, facts: &Stat) -> Result<(), Objection> {
-        let followed = self.wording.filter(|wording| wording.into_symlinks);
+        let followed = self.wording.filter(|wording| wording.rules.into_symlinks);
         let start = match written(&operand.target, followed) {
             Some(found) if !kind_of(found).is_dir() => return refused(operand, OVER_OTHER),
             Some(found) if identity(&found) == identity(facts) => return refused(operand, SAME),

@@ -39,8 +39,12 @@ pub fn parent(path: &Path) -> PathBuf {
 }
 
 /// The name that `-T`, or a target that is no directory, means. Slashes at its end say that it is a
-/// directory, or is to become one.
-pub(super) fn exact_target(path: &Path, source: &Stat) -> Result<PathBuf, Failure> {
+/// directory, or is to become one. `making`: what is made of the source, in the words of a failure.
+pub(super) fn exact_target(
+    path: &Path,
+    source: &Stat,
+    making: &'static str,
+) -> Result<PathBuf, Failure> {
     let is_dot = last_name(path).is_none();
     let stripped = without_slashes(path);
     if stripped.as_os_str() == path.as_os_str() && !is_dot {
@@ -51,13 +55,12 @@ pub(super) fn exact_target(path: &Path, source: &Stat) -> Result<PathBuf, Failur
         // What the slash follows is to be followed by everybody.
         Ok(_) => Ok(path.join(".")),
         Err(Errno::NOENT) if !is_dot => {
-            let is_directory = kind_of(source).is_dir();
-            let operation = if is_directory { "make the directory" } else { "create" };
             match rustix::fs::stat(parent(stripped)) {
                 // There is nothing in which it could be made.
-                Err(Errno::NOENT) => Err(failed(operation, path)(Errno::NOENT)),
-                _ if is_directory => Ok(stripped.to_owned()),
-                _ => Err(failed(operation, path)(Errno::NOTDIR)),
+                Err(Errno::NOENT) => Err(failed(making, path)(Errno::NOENT)),
+                _ if kind_of(source).is_dir() => Ok(stripped.to_owned()),
+                _ if making == "create" => Err(failed(making, path)(Errno::NOTDIR)),
+                _ => Err(failed(making, path)(Errno::NOENT)),
             }
         }
         Err(Errno::NOTDIR) => Err(failed("stat", path)(Errno::NOTDIR)),

@@ -238,15 +238,8 @@ fn names_and_parents_are_those_of_cp() {
 #[test]
 fn as_with_cp_what_fills_a_directory_and_what_goes_there_take_turns() {
     let folder = folder();
-    let follow = crate::copy::Follow::Never;
-    let wording = Wording {
-        follow,
-        recursive: true,
-        parents: false,
-        into_symlinks: false,
-        repeats: false,
-        spares_itself: false,
-    };
+    let rules = crate::copy::tests::RULES;
+    let wording = Wording { rules, recursive: true, parents: false, repeats: false };
     for sources in [["a", "src/."], ["src/.", "a"]] {
         let sources = sources.map(|name| folder.path().join(name));
         let planned = plan(&sources, &named(&folder, "d"), Reach::Everything, Some(wording));

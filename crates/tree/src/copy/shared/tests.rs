@@ -17,8 +17,8 @@ use crate::copy::evidence::{Evidence, Noting};
 use crate::copy::limits::Limits;
 use crate::copy::options::{Appearance, CopyOptions, Deletion};
 use crate::copy::reference::References;
-use crate::copy::rules::{Clearing, Follow, Form, Rules, Skip, Specials};
-use crate::copy::tests::{Heard, differences, operand, options, plant};
+use crate::copy::rules::{Follow, Rules, Skip};
+use crate::copy::tests::{Heard, RULES, differences, operand, options, plant};
 use crate::copy::{Ended, Operand};
 use crate::selection::Selection;
 use crate::selection::rule::{Rule, Verdict};
@@ -450,18 +450,6 @@ fn rules_leave_out_the_same_whoever_copies() {
     assert!(!targets[1].join("wide/2/2/7").exists() && !targets[1].join("wide/1/1/8").exists());
     assert!(!targets[1].join("wide/1/1/1").exists() && targets[1].join("wide/1/1/2").exists());
 }
-
-const RULES: Rules = Rules {
-    follow: Follow::Never,
-    form: Form::Copy,
-    attributes_only: false,
-    specials: Specials::Made,
-    clearing: Clearing::Nothing,
-    skip: Skip::Nothing,
-    asks: false,
-    into_symlinks: false,
-    through_dangling: false,
-};
 
 fn as_cp(rules: Rules) -> CopyOptions {
     CopyOptions { appearance: Appearance::AsFound(rules), ..options() }
