@@ -43,6 +43,7 @@ use rustix::fs::{FileType, Mode, Stat};
 use rustix::io::Errno;
 
 pub use self::difference::Difference;
+pub(super) use self::extended::CANNOT;
 pub(crate) use self::extended::digests_of;
 use self::extended::without_acl;
 use self::inheritance::Origin;

@@ -181,6 +181,28 @@ fn an_error_on_closing_a_file_that_threads_share_is_an_error() {
     assert!(!path.exists());
 }
 
+/// What gets other bytes in its place, and those are not for everybody, is closed first.
+#[test]
+fn a_file_that_cannot_be_closed_to_others_is_not_written() {
+    needs!(under_test());
+    needs!(needs_program("strace"));
+    let folder = Folder::new();
+    fs::create_dir(folder.join("t")).unwrap();
+    let mode = |name: &str, mode| {
+        fs::set_permissions(folder.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    fs::write(folder.join("f"), "secret").unwrap();
+    mode("f", 0o600);
+    for words in [&["--in-place"][..], &["--in-place", "--delta"]] {
+        fs::write(folder.join("t/f"), "public").unwrap();
+        mode("t/f", 0o644);
+        let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=fchmod:error=EIO"];
+        let words = [&["copy"], words, &["f", "t/f"]].concat();
+        folder.under(&strace, &words).run().complains(1, &["cannot close to others", "t/f"]);
+        assert_eq!(fs::read(folder.join("t/f")).unwrap(), b"public");
+    }
+}
+
 /// The same where the device fails.
 #[test]
 fn what_somebody_else_finished_stays_when_a_copy_fails() {

@@ -23,7 +23,7 @@ use crate::copy::{Preserve, Refusal};
 /// What a filesystem answers, or a kernel to a user without privilege, that cannot have an
 /// attribute: not supported; not for this user (`trusted.*`, `security.*`, foreign files); a value
 /// that means nothing here, for example an id outside of the user namespace.
-pub(super) const CANNOT: [Errno; 5] =
+pub(in crate::copy) const CANNOT: [Errno; 5] =
     [Errno::OPNOTSUPP, Errno::NOSYS, Errno::PERM, Errno::ACCESS, Errno::INVAL];
 
 /// How xfs stores its access control lists. It shows them to root under these names, too; elsewhere

@@ -7,8 +7,9 @@ use rustix::fs::{Mode, OFlags, Stat};
 
 use super::place::Bytes;
 use super::source::Opened;
+use crate::copy::attributes::CANNOT;
 use crate::copy::existing::OVERWRITE;
-use crate::copy::{Copy, Entry, Preserve, Refusal, Trouble, identity, refused, source, target};
+use crate::copy::{Entry, Preserve, Refusal, Trouble, identity, refused, source, target};
 use crate::file_data;
 
 /// Some count time in steps of two seconds.
@@ -27,7 +28,7 @@ pub(super) fn emptied(
     if bytes == Bytes::All && may_be_the_source(opened, (&file, facts))? {
         return Ok((with_reading(entry, (file, facts))?, Bytes::Own));
     }
-    close_to_others(entry.copy, &file, facts, &opened.facts);
+    close_to_others(opened, &file, facts)?;
     file_data::set_length(file.as_fd(), 0).map_err(target("cut"))?;
     Ok((file, bytes))
 }
@@ -111,11 +112,16 @@ fn both_now(
 
 /// Closes a file that is about to get other bytes to all whom the source may be closed to. What is
 /// alike in owner, mode and lists stays as it is: others may be about to open it.
-pub(super) fn close_to_others(copy: &Copy<'_>, file: &OwnedFd, facts: &Stat, source: &Stat) {
+pub(super) fn close_to_others(
+    opened: &Opened<'_>,
+    file: &OwnedFd,
+    facts: &Stat,
+) -> Result<(), Trouble> {
+    let (copy, source) = (opened.entry.copy, &opened.facts);
     let who = |facts: &Stat| (facts.st_uid, facts.st_gid, facts.st_mode & 0o777);
     let is_alike = who(facts) == who(source) && !copy.attributes.has_list(file.as_fd());
     if !copy.options.preserve.has(Preserve::MODE) || is_alike {
-        return;
+        return Ok(());
     }
     // Its owner may open it again, as anybody may what is theirs.
     let same_owner = if facts.st_uid == source.st_uid { 0o700 } else { 0 };
@@ -124,6 +130,13 @@ pub(super) fn close_to_others(copy: &Copy<'_>, file: &OwnedFd, facts: &Stat, sou
     // Whoever is not root loses this bit with the first byte, as with cp, but once the group may not execute it.
     let is_lost = facts.st_mode & 0o010 != 0 && !rustix::process::geteuid().is_root();
     let lost = if is_lost { 0o2000 } else { 0 };
-    let mode = facts.st_mode & (source.st_mode & same_owner | stays) & !lost;
-    let _not_ours = rustix::fs::fchmod(file, Mode::from_raw_mode(mode));
+    close(file, facts.st_mode & (source.st_mode & same_owner | stays) & !lost)
+}
+
+/// Gives a file a mode that closes it, unless it is not ours, or has none.
+pub(super) fn close(file: &OwnedFd, mode: u32) -> Result<(), Trouble> {
+    match rustix::fs::fchmod(file, Mode::from_raw_mode(mode)) {
+        Err(errno) if !CANNOT.contains(&errno) => Err(target("close to others")(errno)),
+        _ => Ok(()),
+    }
 }

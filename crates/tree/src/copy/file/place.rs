@@ -8,7 +8,7 @@ use flatout_io::unless_interrupted;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::cut::{close_to_others, emptied};
+use super::cut::{close, close_to_others, emptied};
 use super::finish::discard;
 use super::room::{has_reserved, has_room_in_place};
 use super::source::{Opened, when_given_back};
@@ -232,7 +232,7 @@ impl Place {
         let (file, bytes) = match bytes {
             Bytes::All => emptied(opened, (file, &facts), bytes)?,
             bytes => {
-                close_to_others(copy, &file, &facts, &opened.facts);
+                close_to_others(opened, &file, &facts)?;
                 (file, bytes)
             }
         };
@@ -249,8 +249,7 @@ impl Place {
             return Err(target("replace")(why));
         }
         if opened.entry.copy.options.preserve.has(Preserve::MODE) {
-            let mode = Mode::from_raw_mode(facts.st_mode) & PRIVATE;
-            let _not_ours = rustix::fs::fchmod(&file, mode);
+            close(&file, facts.st_mode & PRIVATE.bits())?;
         }
         Ok(Self::old(file, &facts, Bytes::Different))
     }
