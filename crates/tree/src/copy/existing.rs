@@ -87,7 +87,7 @@ fn replaces_protected(copy: &Copy<'_>) -> bool {
 
 /// A file that this user may not write is protected, and stays unless it is to be replaced by all
 /// means.
-fn refuse_protected(entry: Entry<'_>, source: Flags) -> Result<(), Trouble> {
+pub(super) fn refuse_protected(entry: Entry<'_>, source: Flags) -> Result<(), Trouble> {
     let (at, name) = (entry.pair.target(), entry.target);
     let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
     match rustix::fs::accessat(at, name, Access::WRITE_OK, flags) {

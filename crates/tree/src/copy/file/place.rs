@@ -13,7 +13,7 @@ use super::finish::discard;
 use super::room::{has_reserved, has_room_in_place};
 use super::source::{Opened, when_given_back};
 use crate::copy::attributes::{Flags, PRIVATE};
-use crate::copy::existing::{Existing, refuse_itself};
+use crate::copy::existing::{Existing, refuse_itself, refuse_protected};
 use crate::copy::temporary::{has_lost_name, is_temporary};
 use crate::copy::{
     Appearance, Assurance, Entry, Lane, Made, Preserve, Refusal, Rules, Side, Trouble, kind_of,
@@ -209,6 +209,11 @@ impl Place {
         let old = (entry.target_place(), found);
         let inheritance = entry.pair.found.inheritance;
         let preceded = entry.copy.attributes.precede(file.as_fd(), old, source, inheritance);
+        let preceded = match preceded {
+            // As with rsync, it goes where its directory lets it.
+            Ok(None) if goes(opened) => Ok(Some((Made::new(inheritance), None))),
+            preceded => preceded,
+        };
         let refused = match preceded {
             Ok(Some((made, predecessor))) => {
                 let name = Name::Temporary(name, Over::File(predecessor));
@@ -275,6 +280,12 @@ impl Place {
             false => Err(refused("overwrite", "it is no file any more")),
         }
     }
+}
+
+/// Whether a file of somebody else makes room in a mirror: this user may not write it.
+fn goes(opened: &Opened<'_>) -> bool {
+    opened.entry.copy.options.deletion.is_some()
+        && refuse_protected(opened.entry, opened.flags).is_err()
 }
 
 /// What something is that was opened to be written to. It may lie on another filesystem than its

@@ -163,6 +163,33 @@ fn a_pipe_stays_where_the_file_in_its_place_gets_no_name() {
     }
 }
 
+/// As rsync does it, in a directory that this user may write.
+#[test]
+fn a_file_of_somebody_else_that_may_not_be_written_goes_in_a_mirror() {
+    needs!(needs_root("running as somebody else"));
+    needs!(needs_program("setpriv"));
+    let folder = Folder::new();
+    plant(&folder, &["source/x", "target/x", "target/sticky"]);
+    chown(folder.join("target"), Some(65_534), Some(65_534)).unwrap();
+    fs::set_permissions(folder.join("target/x"), PermissionsExt::from_mode(0o400)).unwrap();
+    let mirror = |words| as_nobody(&folder, &format!("copy {words} source target")).run();
+    let ran = mirror("-T");
+    assert!(ran.exits(1).stderr.contains("target/x"), "{ran}");
+    assert_eq!(fs::read_to_string(folder.join("target/x")).unwrap(), "target/x", "{ran}");
+    let ran = mirror("-T --delete");
+    ran.exits(0);
+    assert_eq!(fs::read_to_string(folder.join("target/x")).unwrap(), "source/x", "{ran}");
+    // Where it may not be moved it stays.
+    fs::remove_file(folder.join("target/x")).unwrap();
+    plant(&folder, &["target/x"]);
+    fs::set_permissions(folder.join("target/x"), PermissionsExt::from_mode(0o400)).unwrap();
+    chown(folder.join("target"), Some(0), Some(0)).unwrap();
+    fs::set_permissions(folder.join("target"), PermissionsExt::from_mode(0o1777)).unwrap();
+    let ran = mirror("-T --delete");
+    assert!(ran.exits(1).stderr.contains("target/x"), "{ran}");
+    assert_eq!(fs::read_to_string(folder.join("target/x")).unwrap(), "target/x", "{ran}");
+}
+
 #[test]
 fn things_of_another_kind_make_room_by_the_rules_of_cp_too() {
     let folder = Folder::new();
