@@ -23,7 +23,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom, Stat, StatxAttributes, StatxFl
 use rustix::io::Errno;
 
 use self::removal::{Purpose, Removal};
-pub(super) use self::room::{make_way, make_way_for_directory};
+pub(super) use self::room::{directory_aside, make_way, put_directory, take_place};
 use super::listing::Lister;
 use super::peculiar::key;
 use super::sieve::Sieve;
@@ -344,7 +344,7 @@ pub(super) fn delete(copy: &Copy<'_>, directory: &Arc<Directory>, surplus: &Mute
                 }
             };
             for (name, _) in batch.iter() {
-                removal.remove(&pair, name, Purpose::Surplus);
+                removal.remove(&pair, (name, name), Purpose::Surplus);
             }
         }
     }

@@ -164,6 +164,30 @@ impl Temporaries {
         Err(Refusal::of("replace")(last))
     }
 
+    /// Has something new take the place of what bears a name; returns what that is called now. Where the kernel
+    /// cannot exchange two names, it has its own again if nothing takes that.
+    pub(super) fn displace(
+        &self,
+        directory: BorrowedFd<'_>,
+        new: &CStr,
+        target: &CStr,
+    ) -> Result<CString, Errno> {
+        let rename = |from: &CStr, to: &CStr| rustix::fs::renameat(directory, from, directory, to);
+        let flags = RenameFlags::EXCHANGE;
+        match rustix::fs::renameat_with(directory, new, directory, target, flags) {
+            Err(Errno::NOENT) => {}
+            Err(errno) if NO_FLAGS.contains(&errno) => {}
+            exchanged => return exchanged.map(|()| new.to_owned()),
+        }
+        let aside = self.name();
+        match rename(target, &aside) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno),
+        }
+        rename(new, target).inspect_err(|_| _ = rename(&aside, target))?;
+        Ok(aside)
+    }
+
     /// Removes what a copy left that is gone: an unfinished file that nobody holds locked, another name
     /// of a file, or something without content. What cannot be removed stays, and what this copy has
     /// finished.
@@ -322,7 +346,7 @@ pub(super) fn is_in_use(directory: BorrowedFd<'_>, name: &CStr) -> bool {
 
 /// Whether chattr(1) allows a directory new names only: what is made there can be neither moved
 /// nor removed.
-fn is_append_only(directory: BorrowedFd<'_>) -> bool {
+pub(super) fn is_append_only(directory: BorrowedFd<'_>) -> bool {
     rustix::fs::statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::empty())
         .is_ok_and(|facts| facts.stx_attributes.contains(StatxAttributes::APPEND))
 }

@@ -15,7 +15,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use flatout_sys::clock::monotonic_ns;
-use rustix::fs::{AtFlags, FileType, SeekFrom, Stat};
+use rustix::fs::{AtFlags, FileType, SeekFrom, Stat, unlinkat};
 use rustix::io::Errno;
 
 use super::directory::{Access, Found, Listing, Origin};
@@ -31,7 +31,7 @@ use crate::spool::names::{Batch, Names};
 use early::hand_out;
 use empty::Empty;
 pub(super) use empty::look_up;
-use opening::open;
+use opening::{open, open_source};
 use unfinished::take_back;
 pub(super) use unfinished::{make, mode};
 
@@ -118,7 +118,7 @@ pub(super) fn visit(
 }
 
 /// Opens a directory, unless another name is the same in the target. Also tells whether the copy was made.
-fn enter(entry: Entry<'_>, origin: Origin) -> (Origin, Result<(Pair, Access), Trouble>) {
+fn enter(entry: Entry<'_>, mut origin: Origin) -> (Origin, Result<(Pair, Access), Trouble>) {
     let peculiar = entry.copy.peculiarities.of(entry.directory);
     let care = match peculiar.as_ref().map(|names| names.care(entry)).transpose() {
         // Of those that the user names one is merged into the other.
@@ -126,11 +126,19 @@ fn enter(entry: Entry<'_>, origin: Origin) -> (Origin, Result<(Pair, Access), Tr
         Err(trouble) => return (origin, Err(trouble)),
         Ok(care) => care.filter(|_| !entry.copy.is_plan()),
     };
-    let made = mirror::make_way_for_directory(entry, origin);
-    let origin = made.as_ref().copied().unwrap_or(origin);
-    let opened = made.and_then(|origin| open(entry, origin)).and_then(|opened| {
+    let opened = open_source(entry).and_then(|(from, facts, access)| {
+        let aside;
+        (origin, aside) = mirror::directory_aside(entry, origin, access)?;
+        let name = aside.as_deref().unwrap_or(entry.target);
+        let mut opened = open(entry, (origin, name), (from, facts));
+        if let Some(name) = &aside {
+            opened = opened.and_then(|pair| mirror::put_directory(entry, name).map(|()| pair));
+            opened =
+                opened.inspect_err(|_| _ = unlinkat(entry.pair.target(), name, AtFlags::REMOVEDIR));
+        }
+        let pair = opened?;
         care.map_or(Ok(()), |care| care.copied(entry))?;
-        Ok(opened)
+        Ok((pair, access))
     });
     (origin, opened)
 }

@@ -14,12 +14,10 @@ use super::room::has_room_in_place;
 use super::source::{Opened, State};
 use crate::copy::attributes::{Completeness, PRIVATE};
 use crate::copy::content::Copied;
-use crate::copy::existing::OVERWRITE;
 use crate::copy::lane::MUCH_BYTES;
 use crate::copy::temporary::{Discarded, move_to_free};
 use crate::copy::{
-    Action, Appearance, Entry, Outcome, Refusal, Skip, Trouble, kind_of, mark, mirror, refused,
-    target,
+    Action, Appearance, Entry, Outcome, Refusal, Skip, Trouble, kind_of, mark, mirror, target,
 };
 use crate::file_data;
 
@@ -172,11 +170,8 @@ fn move_in(entry: Entry<'_>, file: &OwnedFd, (name, over): (&CStr, &Over)) -> Re
     closed(rustix::io::fcntl_dupfd_cloexec(file, 3).map_err(target("close"))?)?;
     let directory = entry.pair.target();
     match over {
-        Over::Obstacle
-            if entry.in_the_way()?.is_some_and(|it| kind_of(it).is_dir())
-                && !mirror::make_way(entry) =>
-        {
-            Err(refused(OVERWRITE, "what is there stays"))
+        Over::Obstacle if entry.in_the_way()?.is_some_and(|it| kind_of(it).is_dir()) => {
+            mirror::take_place(entry, name)
         }
         Over::Nothing => match move_to_free(directory, name, entry.target) {
             // It can neither make links nor tell that a name is free (servers of objects).

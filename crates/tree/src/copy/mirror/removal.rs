@@ -59,6 +59,8 @@ pub(super) struct Removal<'c> {
     prefix: usize,
     /// Names that are gone.
     removed: u64,
+    /// It is only looked what would go; nothing is said.
+    rehearses: bool,
 }
 
 /// A directory on its way out.
@@ -83,13 +85,26 @@ impl<'c> Removal<'c> {
         let path = path.map_err(|refusal| copy.fail_source(directory, None, refusal)).ok()?;
         let (ignored, prefix) = (directory.ignored(), path.len());
         let shown = directory.path(Side::Target, None);
-        Some(Self { copy, deletion, ignored, shown, path, prefix, removed: 0 })
+        Some(Self { copy, deletion, ignored, shown, path, prefix, removed: 0, rehearses: false })
     }
 
-    /// Removes what bears a name, with all that is in it.
-    pub(super) fn remove(&mut self, pair: &Pair, name: &CStr, purpose: Purpose) -> Fate {
+    /// Whether something that is to make room would go with all that is in it.
+    pub(super) fn would_remove(&mut self, pair: &Pair, name: &CStr) -> bool {
+        self.rehearses = true;
+        let fate = self.remove(pair, (name, name), Purpose::Room);
+        self.rehearses = false;
+        fate == Fate::Gone
+    }
+
+    /// Removes what bears a name, with all that is in it. `called`: the name that it had.
+    pub(super) fn remove(
+        &mut self,
+        pair: &Pair,
+        (name, called): (&CStr, &CStr),
+        purpose: Purpose,
+    ) -> Fate {
         let at = pair.target();
-        self.within(name, |removal| {
+        self.within(called, |removal| {
             let removed = removal.find(at, name).and_then(|found| match is_directory(&found) {
                 true => removal.tree(at, name, &found, purpose),
                 false => {
@@ -302,11 +317,16 @@ impl<'c> Removal<'c> {
         flags: AtFlags,
     ) -> Fate {
         let counts = purpose == Purpose::Surplus;
+        let backups = self.copy.backups.as_ref().filter(|_| flags.is_empty());
+        // In its directory something stays.
+        let gone = if counts && backups.is_some() { Fate::Stays } else { Fate::Gone };
+        if self.rehearses {
+            return gone;
+        }
         let most = self.deletion.most.filter(|_| counts);
         if most.is_some_and(|most| !self.copy.may_delete_one(most)) {
             return self.spare(purpose);
         }
-        let backups = self.copy.backups.as_ref().filter(|_| flags.is_empty());
         let done = match (self.copy.is_plan(), backups) {
             (true, _) => Ok(()),
             (false, Some(backups)) => {
@@ -325,8 +345,7 @@ impl<'c> Removal<'c> {
                     count(&self.copy.mirror.deleted);
                     self.tell(flags.contains(AtFlags::REMOVEDIR));
                 }
-                // In its directory something stays.
-                if counts && backups.is_some() { Fate::Stays } else { Fate::Gone }
+                gone
             }
             Err(Errno::NOENT) => Fate::Gone,
             Err(errno) => self.fail(Refusal::of(DELETE)(errno)),
@@ -357,7 +376,9 @@ impl<'c> Removal<'c> {
     }
 
     fn fail(&self, refusal: Refusal) -> Fate {
-        self.copy.fail(Failure::of(refusal, self.whole_path()));
+        if !self.rehearses {
+            self.copy.fail(Failure::of(refusal, self.whole_path()));
+        }
         Fate::Stays
     }
 

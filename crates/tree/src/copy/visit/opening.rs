@@ -18,8 +18,8 @@ use crate::copy::{
     refused, source, target,
 };
 
-/// Opens both sides. Also tells what may be done with the source.
-pub(super) fn open(entry: Entry<'_>, origin: Origin) -> Result<(Pair, Access), Trouble> {
+/// Opens the source. Also tells what it is, and what may be done with it.
+pub(super) fn open_source(entry: Entry<'_>) -> Result<(OwnedFd, Stat, Access), Trouble> {
     let copy = entry.copy;
     let mut flags = DIRECTORY | reading_flags(copy, entry.pair);
     flags.set(OFlags::NOFOLLOW, !copy.follows(entry.directory));
@@ -37,10 +37,20 @@ pub(super) fn open(entry: Entry<'_>, origin: Origin) -> Result<(Pair, Access), T
     if copy.targets.is_copy(&facts) {
         return Err(Trouble::Source(Refusal::because("copy", "it is the copy itself")));
     }
+    Ok((from, facts, access))
+}
+
+/// Opens the target, too, which has this name now.
+pub(super) fn open(
+    entry: Entry<'_>,
+    (origin, name): (Origin, &CStr),
+    (from, facts): (OwnedFd, Stat),
+) -> Result<Pair, Trouble> {
+    let copy = entry.copy;
     if origin == Origin::Fresh && copy.is_plan() {
-        return Ok((plan::pair(entry, (from, facts))?, access));
+        return plan::pair(entry, (from, facts));
     }
-    let mut to = open_target((entry.pair.target(), entry.target), &copy.options)?;
+    let mut to = open_target((entry.pair.target(), name), &copy.options)?;
     let found = rustix::fs::fstat(&to).map_err(target("examine"))?;
     let number = identity(&found);
     if number == identity(&facts) {
@@ -91,7 +101,7 @@ pub(super) fn open(entry: Entry<'_>, origin: Origin) -> Result<(Pair, Access), T
     }
     let named = Named { source: entry.source.to_owned(), target: entry.target.to_owned() };
     let found = Found { named, facts, target: identity(&found), inheritance, made };
-    Ok((Pair { source: from, target: to, found }, access))
+    Ok(Pair { source: from, target: to, found })
 }
 
 /// Makes a directory that was there ready to be filled.

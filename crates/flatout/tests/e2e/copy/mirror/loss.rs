@@ -128,9 +128,10 @@ fn a_file_stays_where_the_directory_in_its_place_cannot_be_read() {
 #[test]
 fn a_file_stays_where_the_directory_in_its_place_cannot_be_made() {
     needs!(needs_program("strace"));
-    let calls = ["mkdirat", "renameat", "renameat2", "unlinkat"];
+    let calls = [("mkdirat", 4), ("renameat", 4), ("renameat2", 4), ("unlinkat", 4), ("fstat", 40)];
     for (call, letters) in calls.iter().flat_map(|call| ["-T", "-Tb"].map(|it| (call, it))) {
-        for number in 1..=4 {
+        let (call, most) = call;
+        for number in 1..=*most {
             let folder = Folder::new();
             plant(&folder, &["source/x/in", "target/x"]);
             let inject = format!("inject={call}:error=EIO:when={number}");
@@ -141,25 +142,48 @@ fn a_file_stays_where_the_directory_in_its_place_cannot_be_made() {
             let is_there =
                 |bytes: &[u8]| found.iter().any(|it| it.as_ref().is_ok_and(|it| it == bytes));
             let context = format!("{call} {letters} {number}{ran}");
-            assert!(is_there(b"target/x") || is_there(b"source/x/in"), "{context}");
+            let is_said = ran.stderr.contains("/x/in\"");
+            assert!(is_there(b"target/x") || is_there(b"source/x/in") || is_said, "{context}");
             assert!(ran.code == Some(1) || is_there(b"source/x/in"), "{context}");
         }
     }
 }
 
-/// Its name is taken in one step.
+/// Whether or not two names can be exchanged, and in whichever of both something of the directory is to stay.
 #[test]
-fn a_pipe_stays_where_the_file_in_its_place_gets_no_name() {
+fn a_directory_stays_where_the_file_in_its_place_gets_no_name() {
     needs!(needs_program("strace"));
-    for call in ["renameat", "renameat2"] {
-        let folder = Folder::new();
-        plant(&folder, &["source/x", "target/"]);
-        mknodat(CWD, folder.join("target/x"), FileType::Fifo, Mode::RWXU, 0).unwrap();
-        let inject = format!("inject={call}:error=EIO");
-        let wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &inject];
-        let ran = folder.under(&wrapper, &["copy", "-T", "--delete", "source", "target"]).run();
-        let found = fs::symlink_metadata(folder.join("target/x")).unwrap().is_file();
-        assert_eq!(found, ran.code == Some(0), "{call}{ran}");
+    for number in 0..=4 {
+        for (exchange, words) in ["", "inject=renameat2:error=ENOSYS"]
+            .iter()
+            .flat_map(|it| [&[][..], &["--exclude", "stays"]].map(|words| (*it, words)))
+        {
+            let folder = Folder::new();
+            plant(&folder, &["source/x", "target/x/precious", "target/x/sub/other"]);
+            if !words.is_empty() {
+                plant(&folder, &["target/x/sub/stays"]);
+            }
+            let call = if exchange.is_empty() { "renameat,renameat2" } else { "renameat" };
+            let inject = format!("inject={call}:error=EIO:when={number}");
+            let mut wrapper = vec!["strace", "-f", "-qq", "-o", "/dev/null"];
+            let injects = [exchange, if number > 0 { &inject } else { "" }];
+            for inject in injects.into_iter().filter(|it| !it.is_empty()) {
+                wrapper.extend(["-e", inject]);
+            }
+            let mirror =
+                [&["copy", "-T", "--delete", "--threads=1", "source", "target"], words].concat();
+            let ran = folder.under(&wrapper, &mirror).run();
+            let context = format!("{number} {exchange} {words:?}{ran}");
+            let is_new = fs::read(folder.join("target/x")).is_ok_and(|it| it == b"source/x");
+            assert_eq!(is_new, ran.code == Some(0), "{context}");
+            let stays = folder.join("target/x/sub/stays").exists();
+            let is_old = folder.join("target/x/precious").exists();
+            assert!(if words.is_empty() { is_new || is_old } else { stays }, "{context}");
+            if words.is_empty() {
+                folder.flatout(mirror).run().exits(0);
+                assert_holds(&folder.join("target"), &["x"], &ran);
+            }
+        }
     }
 }
 
@@ -188,6 +212,22 @@ fn a_file_of_somebody_else_that_may_not_be_written_goes_in_a_mirror() {
     let ran = mirror("-T --delete");
     assert!(ran.exits(1).stderr.contains("target/x"), "{ran}");
     assert_eq!(fs::read_to_string(folder.join("target/x")).unwrap(), "target/x", "{ran}");
+}
+
+/// Its name is taken in one step.
+#[test]
+fn a_pipe_stays_where_the_file_in_its_place_gets_no_name() {
+    needs!(needs_program("strace"));
+    for call in ["renameat", "renameat2"] {
+        let folder = Folder::new();
+        plant(&folder, &["source/x", "target/"]);
+        mknodat(CWD, folder.join("target/x"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let inject = format!("inject={call}:error=EIO");
+        let wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &inject];
+        let ran = folder.under(&wrapper, &["copy", "-T", "--delete", "source", "target"]).run();
+        let found = fs::symlink_metadata(folder.join("target/x")).unwrap().is_file();
+        assert_eq!(found, ran.code == Some(0), "{call}{ran}");
+    }
 }
 
 #[test]
