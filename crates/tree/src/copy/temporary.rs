@@ -134,23 +134,29 @@ impl Temporaries {
         make: impl FnMut(&CStr) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         let over = |name: &CStr| rustix::fs::renameat(directory, name, directory, target);
-        self.make_aside(directory, make, over)
+        self.make_aside(directory, target, make, over)
     }
 
     /// The same where `put` moves it, and what it leaves under the first name goes.
     pub(super) fn make_aside(
         &self,
         directory: BorrowedFd<'_>,
+        target: &CStr,
         mut make: impl FnMut(&CStr) -> Result<(), Refusal>,
         put: impl Fn(&CStr) -> Result<(), Errno>,
     ) -> Result<(), Refusal> {
         if is_append_only(directory) {
             return Err(Refusal::of("replace")(Errno::PERM));
         }
-        let mut last = Errno::EXIST;
+        let (mut last, mut name) = (Errno::EXIST, self.name_for(target, false));
         for _ in 0..ATTEMPTS {
-            let name = self.name();
             let made = make(&name);
+            if made.as_ref().is_err_and(|refusal| refusal.errno() == Some(Errno::EXIST)) {
+                if self.remove_leftover(directory, &name) == Leftover::Stays {
+                    name = self.name();
+                }
+                continue;
+            }
             let moved = made.is_ok().then(|| put(&name));
             // Of two names of one file the kernel renames none.
             let _gone = rustix::fs::unlinkat(directory, &name, AtFlags::empty());

@@ -210,10 +210,12 @@ fn node(
         };
         bond.or_copied(entry, || {
             // What bears the name is left alone by the next run, or gets what made room back.
+            let is_kept = rules.skip != Skip::Nothing || copy.backups.is_some();
             let is_whole = matches!(standing, Standing::BackedUp)
-                || matches!(standing, Standing::Free) && rules.skip != Skip::Nothing;
+                || matches!(standing, Standing::Free) && is_kept;
             let put = |name: &CStr| move_to_free(to.directory, name, to.name);
-            let made = match is_whole.then(|| copy.temporaries.make_aside(to.directory, whole, put))
+            let made = match is_whole
+                .then(|| copy.temporaries.make_aside(to.directory, to.name, whole, put))
             {
                 Some(Err(refusal)) if refusal.errno() == Some(Errno::PERM) => whole(to.name),
                 Some(made) => made,

@@ -181,6 +181,26 @@ fn an_error_on_closing_a_file_that_threads_share_is_an_error() {
     assert!(!path.exists());
 }
 
+/// Bytes were lost: the old ones, moved aside for them, come back, and nothing else is wrong.
+#[test]
+fn a_backup_comes_back_where_closing_fails() {
+    needs!(under_test());
+    needs!(needs_program("strace"));
+    let folder = Folder::new();
+    fs::create_dir(folder.join("t")).unwrap();
+    fs::write(folder.join("f"), "new").unwrap();
+    fs::write(folder.join("t/f"), "old").unwrap();
+    let path = folder.join("t/f");
+    let filter = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", path.to_str().unwrap()];
+    let strace = [&filter[..], &["-e", "inject=close:error=EIO:when=1"]].concat();
+    for words in [&["copy", "-b", "f", "t/f"][..], &["cp", "-b", "f", "t/f"]] {
+        let ran = folder.under(&strace, words).run();
+        assert_eq!(ran.exits(1).complaints().len(), 1, "{ran}");
+        assert_eq!(Folder::names_in(&folder.join("t")), ["f".to_owned()].into(), "{ran}");
+        assert_eq!(fs::read(&path).unwrap(), b"old", "{ran}");
+    }
+}
+
 /// What gets other bytes in its place, and those are not for everybody, is closed first.
 #[test]
 fn a_file_that_cannot_be_closed_to_others_is_not_written() {

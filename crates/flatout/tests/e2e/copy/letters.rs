@@ -1,8 +1,11 @@
 //! Letters of cp for `flatout copy`, together with what it promises.
 
 use std::fs::{self, File};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::copier::under_test;
 use crate::bin::{Folder, executable};
@@ -120,6 +123,33 @@ fn two_names_of_one_target_do_not_get_one_over_the_other() {
                 let held = fs::read_to_string(folder.join("dst").join(name)).unwrap();
                 assert_eq!(held, format!("src/{name}"), "{letters} {links}");
             }
+        }
+    }
+}
+
+/// At whichever call: what bears a name of ours then is found by the next one.
+#[test]
+fn a_killed_copy_with_backups_leaves_nothing_that_stays() {
+    needs!(under_test());
+    needs!(needs_program("strace"));
+    let calls =
+        ["symlinkat", "mknodat", "linkat", "utimensat", "renameat", "renameat2", "unlinkat"];
+    for (call, number) in calls.iter().flat_map(|call| (1..=3).map(move |number| (call, number))) {
+        let folder = folder();
+        for side in ["src", "dst"] {
+            symlink(side, folder.join(side).join("link")).unwrap();
+            mknodat(CWD, folder.join(side).join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        }
+        let inject = format!("inject={call}:signal=SIGKILL:when={number}");
+        let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &inject];
+        for words in ["copy -b -T src dst", "copy -b src/link src/pipe dst"] {
+            let words: Vec<&str> = words.split(' ').collect();
+            folder.under(&strace, &words).run();
+            folder.flatout(words).run().exits(0);
+            let found = Folder::names_in(&folder.join("dst"));
+            let left = found.iter().any(|name| name.starts_with('.'));
+            assert!(!left, "{call} {number}: {found:?}");
+            assert_eq!(fs::read_link(folder.join("dst/link")).unwrap(), Path::new("src"));
         }
     }
 }

@@ -61,8 +61,14 @@ impl Place {
         let made = match name {
             Name::New | Name::Old => {
                 let made = lock(&file);
+                // What was moved aside for it comes back.
+                let again = is_new && copy.backups.is_some();
+                let again = again.then(|| rustix::io::fcntl_dupfd_cloexec(&file, 3));
                 // Some filesystems tell only now that bytes were lost.
-                closed(file).inspect_err(|_| unfinish(entry, &opened.facts))?;
+                closed(file).inspect_err(|_| match again {
+                    Some(Ok(file)) => discard(entry, &file, None),
+                    _ => unfinish(entry, &opened.facts),
+                })?;
                 // What was there may have been the same a moment ago, with other bytes.
                 made.filter(|_| is_new)
             }
