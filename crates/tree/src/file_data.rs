@@ -9,7 +9,9 @@ use flatout_io::unless_interrupted;
 pub(crate) use flatout_sys::cause::errno_of;
 pub(crate) use flatout_sys::descriptor::itself;
 use flatout_sys::filesystem::{self, Filesystem, Nature};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, StatxFlags, seek};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, StatxAttributes, StatxFlags, seek,
+};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
@@ -77,6 +79,12 @@ pub(crate) fn find(directory: impl AsFd, name: impl Arg) -> Result<Option<Stat>,
         Err(Errno::NOENT) => Ok(None),
         found => found.map(Some),
     }
+}
+
+/// Whether an open file has an attribute of which statx(2) tells.
+pub(crate) fn has_attribute(file: BorrowedFd<'_>, attribute: StatxAttributes) -> bool {
+    rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::empty())
+        .is_ok_and(|facts| facts.stx_attributes.contains(attribute))
 }
 
 /// The absolute path of an open file, as far as the kernel knows it. Without /proc there is none.

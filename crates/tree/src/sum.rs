@@ -26,7 +26,7 @@ use crate::item::Item;
 use crate::wire::{goes_by_fields, goes_by_variants};
 
 use lanes::Permits;
-use queue::{Batch, Queue, Task};
+use queue::{Batch, Queue, Task, Watch};
 use reader::Reader;
 
 /// Most threads that are worth having where none is asked for: readers of cold small files, which
@@ -139,7 +139,7 @@ impl Sum {
     ///
     /// Cost: memory for one buffer, once there is something to read.
     pub fn work(&self) {
-        let _watch = self.queue.enter();
+        let _watch = Watch(&self.queue);
         let mut reader = Reader::new(self);
         while let Some(job) = self.queue.next() {
             match job {

@@ -3,11 +3,12 @@
 use std::ffi::{CStr, CString};
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::listing::Lister;
 use super::reason::IS_BACKUP;
+use super::temporary::move_to_free;
 use super::{Entry, Trouble, identity, refused, target};
 use crate::file_data;
 
@@ -101,7 +102,7 @@ impl Backups {
             // A numbered one takes nobody's place.
             let is_numbered = backup.to_bytes() != [name.to_bytes(), &self.suffix].concat();
             let moved = if is_numbered {
-                rename_to_free(at, name, &backup)
+                move_to_free(at, name, &backup)
             } else {
                 rustix::fs::renameat(at, name, at, &backup)
             };
@@ -133,14 +134,6 @@ pub(super) fn may_be_in(directory: BorrowedFd<'_>, name: &CStr) -> bool {
     let looked = file_data::look(directory, name).err();
     let opened = rustix::fs::openat(directory, name, flags, Mode::empty()).err();
     [looked, opened] != [Some(Errno::NOENT); 2]
-}
-
-/// Renames within a directory, to a name that nothing bears where the filesystem can look at that.
-pub(super) fn rename_to_free(at: BorrowedFd<'_>, from: &CStr, to: &CStr) -> Result<(), Errno> {
-    match rustix::fs::renameat_with(at, from, at, to, RenameFlags::NOREPLACE) {
-        Err(Errno::INVAL | Errno::NOSYS) => rustix::fs::renameat(at, from, at, to),
-        moved => moved,
-    }
 }
 
 /// The highest number of a backup of this file, of however many digits; none where there is none.

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use flatout_sys::storage::fstab_places;
-use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom, Stat, StatxAttributes, StatxFlags};
+use rustix::fs::{Mode, OFlags, SeekFrom, Stat, StatxAttributes};
 use rustix::io::Errno;
 
 use self::removal::{Purpose, Removal};
@@ -190,9 +190,7 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
 
 /// Whether nothing is mounted on a directory for which /etc/fstab has a filesystem.
 fn is_unmounted(directory: BorrowedFd<'_>) -> bool {
-    let facts = rustix::fs::statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::empty());
-    let is_mounted =
-        facts.is_ok_and(|facts| facts.stx_attributes.contains(StatxAttributes::MOUNT_ROOT));
+    let is_mounted = file_data::has_attribute(directory, StatxAttributes::MOUNT_ROOT);
     let is_declared = |path: &Path| fstab_places(Path::new("/")).iter().any(|place| place == path);
     let path = file_data::path_of(directory);
     !is_mounted && path.is_some_and(|path| is_declared(Path::new(OsStr::from_bytes(&path))))
@@ -201,9 +199,7 @@ fn is_unmounted(directory: BorrowedFd<'_>) -> bool {
 /// Whether a directory is encrypted and its key is not there (fscrypt): what it lists are no names, and none
 /// can be made, but each can be deleted.
 fn is_without_key(directory: BorrowedFd<'_>) -> bool {
-    let facts = rustix::fs::statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::empty());
-    let is_encrypted =
-        facts.is_ok_and(|facts| facts.stx_attributes.contains(StatxAttributes::ENCRYPTED));
+    let is_encrypted = file_data::has_attribute(directory, StatxAttributes::ENCRYPTED);
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
     let make = || rustix::fs::openat(directory, c".", flags, Mode::RUSR | Mode::WUSR);
     is_encrypted && make().is_err_and(|errno| errno == Errno::NOKEY)

@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flatout_io::unless_interrupted;
 use flatout_sys::clock::monotonic_ns;
-use rustix::fs::{AtFlags, FlockOperation, RenameFlags, StatxAttributes, StatxFlags};
+use rustix::fs::{AtFlags, FlockOperation, RenameFlags, StatxAttributes};
 use rustix::io::Errno;
 
 use super::attributes::PRIVATE;
 use super::{Identity, Refusal, identity, kind_of};
-use crate::file_data::{self, NEW, look};
+use crate::file_data::{self, NEW, has_attribute, look};
 use crate::lock::lock;
 
 /// How the names begin.
@@ -94,7 +94,8 @@ impl Temporaries {
         mut name: CString,
     ) -> Result<(OwnedFd, CString), Refusal> {
         let refused = Refusal::of("create a temporary file beside");
-        if is_append_only(directory) {
+        // What is made in such a one (chattr(1)) can be neither moved nor removed.
+        if has_attribute(directory, StatxAttributes::APPEND) {
             return Err(refused(Errno::PERM));
         }
         for _ in 0..ATTEMPTS {
@@ -102,9 +103,8 @@ impl Temporaries {
             let file = match unless_interrupted(make) {
                 Ok(file) => file,
                 Err(Errno::EXIST) => {
-                    match self.remove_leftover(directory, &name) {
-                        Leftover::Removed => {}
-                        Leftover::Stays => name = self.name(),
+                    if !self.remove_leftover(directory, &name) {
+                        name = self.name();
                     }
                     continue;
                 }
@@ -145,14 +145,15 @@ impl Temporaries {
         mut make: impl FnMut(&CStr) -> Result<(), Refusal>,
         put: impl Fn(&CStr) -> Result<(), Errno>,
     ) -> Result<(), Refusal> {
-        if is_append_only(directory) {
+        // What is made in such a one (chattr(1)) can be neither moved nor removed.
+        if has_attribute(directory, StatxAttributes::APPEND) {
             return Err(Refusal::of("replace")(Errno::PERM));
         }
         let (mut last, mut name) = (Errno::EXIST, self.name_for(target, false));
         for _ in 0..ATTEMPTS {
             let made = make(&name);
             if made.as_ref().is_err_and(|refusal| refusal.errno() == Some(Errno::EXIST)) {
-                if self.remove_leftover(directory, &name) == Leftover::Stays {
+                if !self.remove_leftover(directory, &name) {
                     name = self.name();
                 }
                 continue;
@@ -196,44 +197,42 @@ impl Temporaries {
 
     /// Removes what a copy left that is gone: an unfinished file that nobody holds locked, another name
     /// of a file, or something without content. What cannot be removed stays, and what this copy has
-    /// finished.
-    pub(super) fn remove_leftover(&self, directory: BorrowedFd<'_>, name: &CStr) -> Leftover {
+    /// finished. Returns whether it is gone.
+    pub(super) fn remove_leftover(&self, directory: BorrowedFd<'_>, name: &CStr) -> bool {
         if self.job != 0 && job_of(name) == Some(self.job) {
-            return Leftover::Stays;
+            return false;
         }
         let facts = match look(directory, name) {
             Ok(facts) => facts,
-            Err(Errno::NOENT) => return Leftover::Removed,
-            Err(_) => return Leftover::Stays,
+            Err(Errno::NOENT) => return true,
+            Err(_) => return false,
         };
         if lock(&self.kept).contains(&identity(&facts)) {
-            return Leftover::Stays;
+            return false;
         }
         let kind = kind_of(facts);
         let user = rustix::process::geteuid();
         if kind.is_dir() || !user.is_root() && facts.st_uid != user.as_raw() {
-            return Leftover::Stays;
+            return false;
         }
         let _locked;
         // Its mode says nothing: a copy may have been killed between the mode and the proper name.
         if kind.is_file() && facts.st_nlink < 2 {
-            let Ok(file) = file_data::open(directory, name) else { return Leftover::Stays };
+            let Ok(file) = file_data::open(directory, name) else { return false };
             if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-                return Leftover::Stays;
+                return false;
             }
             // Its maker may have ended between the two calls, and another one have begun.
             let now = look(directory, name);
             match (rustix::fs::fstat(&file), now) {
                 (Ok(held), Ok(now)) if identity(&held) == identity(&now) => {}
-                (_, Err(Errno::NOENT)) => return Leftover::Removed,
-                _ => return Leftover::Stays,
+                (_, Err(Errno::NOENT)) => return true,
+                _ => return false,
             }
             _locked = file;
         }
-        match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => Leftover::Removed,
-            Err(_) => Leftover::Stays,
-        }
+        let removed = rustix::fs::unlinkat(directory, name, AtFlags::empty());
+        matches!(removed, Ok(()) | Err(Errno::NOENT))
     }
 
     /// Removes a file under a temporary name, which nobody else knows.
@@ -314,11 +313,18 @@ pub(super) fn move_to_free(
 ) -> Result<(), Errno> {
     let flags = RenameFlags::NOREPLACE;
     match rustix::fs::renameat_with(directory, from, directory, name, flags) {
-        Err(errno) if NO_FLAGS.contains(&errno) => {
-            rustix::fs::linkat(directory, from, directory, name, AtFlags::empty())?;
-            rustix::fs::unlinkat(directory, from, AtFlags::empty())
+        Err(errno) if NO_FLAGS.contains(&errno) => {}
+        moved => return moved,
+    }
+    match rustix::fs::linkat(directory, from, directory, name, AtFlags::empty()) {
+        Ok(()) => rustix::fs::unlinkat(directory, from, AtFlags::empty()),
+        // It can neither make links nor tell that a name is free (servers of objects).
+        Err(Errno::PERM | Errno::NOSYS | Errno::OPNOTSUPP)
+            if matches!(file_data::find(directory, name), Ok(None)) =>
+        {
+            rustix::fs::renameat(directory, from, directory, name)
         }
-        moved => moved,
+        Err(errno) => Err(errno),
     }
 }
 
@@ -350,13 +356,6 @@ pub(super) fn is_in_use(directory: BorrowedFd<'_>, name: &CStr) -> bool {
         || is_temporary(name) && is_held(directory, name)
 }
 
-/// Whether chattr(1) allows a directory new names only: what is made there can be neither moved
-/// nor removed.
-pub(super) fn is_append_only(directory: BorrowedFd<'_>) -> bool {
-    rustix::fs::statx(directory, c"", AtFlags::EMPTY_PATH, StatxFlags::empty())
-        .is_ok_and(|facts| facts.stx_attributes.contains(StatxAttributes::APPEND))
-}
-
 /// Whether a name has the very form of ours: three numbers after the prefix.
 pub(super) fn is_temporary(name: &CStr) -> bool {
     let Some(numbers) = name.to_bytes().strip_prefix(PREFIX.as_bytes()) else { return false };
@@ -364,15 +363,6 @@ pub(super) fn is_temporary(name: &CStr) -> bool {
     let is_number = |part: &[u8]| (1..=16).contains(&part.len()) && part.iter().all(is_digit);
     let parts = || numbers.split(|&byte| byte == b'-');
     parts().count() == 3 && parts().all(is_number)
-}
-
-/// What became of something that bears a temporary name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leftover {
-    /// It is gone.
-    Removed,
-    /// Its maker lives, or it is not ours to remove.
-    Stays,
 }
 
 #[cfg(test)]
@@ -477,7 +467,7 @@ mod tests {
         std::fs::write(place.path().join(name.to_str().unwrap()), "finished").unwrap();
         let facts = rustix::fs::statat(at, &name, AtFlags::empty()).unwrap();
         temporaries.keep(identity(&facts));
-        assert_eq!(temporaries.remove_leftover(at, &name), Leftover::Stays);
+        assert!(!temporaries.remove_leftover(at, &name));
         assert_ne!(
             temporaries.file(at, temporaries.name_for(c"file", false)).unwrap().1,
             name,
@@ -497,11 +487,11 @@ mod tests {
         let [own, other] = [7, 8].map(Temporaries::of_job);
         // Its maker lives on another host, and its lock is not seen here.
         let (_, name) = own.file(at, own.name_for(c"file", true)).unwrap();
-        assert_eq!(own.remove_leftover(at, &name), Leftover::Stays);
+        assert!(!own.remove_leftover(at, &name));
         assert!(is_temporary(&name));
         assert_ne!(other.file(at, other.name_for(c"file", true)).unwrap().1, name);
-        assert_eq!(other.remove_leftover(at, &name), Leftover::Removed);
-        assert_eq!(Temporaries::default().remove_leftover(at, &name), Leftover::Removed);
+        assert!(other.remove_leftover(at, &name));
+        assert!(Temporaries::default().remove_leftover(at, &name));
     }
 
     #[test]

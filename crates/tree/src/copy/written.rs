@@ -11,7 +11,6 @@ use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
 use super::attributes::{Place, timestamps};
-use super::backup::rename_to_free;
 use super::bond::{Alike, Bond};
 use super::existing::{has_same_bytes, is_same};
 use super::links::Placed;
@@ -149,7 +148,7 @@ fn in_the_room(
     copy.tell_of_making(entry, backup.as_deref());
     let made = make();
     if let (Err(_), Some(backup)) = (&made, &backup)
-        && let Err(errno) = rename_to_free(entry.pair.target(), backup, entry.target)
+        && let Err(errno) = move_to_free(entry.pair.target(), backup, entry.target)
     {
         copy.report(entry, target("put back")(errno));
     }

@@ -41,12 +41,8 @@ pub(super) fn unescaped(name: &[u8]) -> Option<Vec<u8>> {
 /// A name as it stands in the report of a check: with a backslash before it when it is escaped.
 pub fn shown(name: &OsStr) -> Cow<'_, [u8]> {
     match escaped(name.as_bytes()) {
-        Cow::Borrowed(name) => Cow::Borrowed(name),
-        Cow::Owned(escaped) => {
-            let mut line = vec![b'\\'];
-            line.extend_from_slice(&escaped);
-            Cow::Owned(line)
-        }
+        Cow::Owned(escaped) => Cow::Owned([b"\\", &*escaped].concat()),
+        plain => plain,
     }
 }
 

@@ -70,7 +70,7 @@ struct State {
 }
 
 /// A thread at work. Where it panics, nobody waits for its answers.
-pub(super) struct Watch<'a>(&'a Queue);
+pub(super) struct Watch<'a>(pub(super) &'a Queue);
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
@@ -88,11 +88,6 @@ impl Queue {
     pub(super) fn new(usual: u32) -> Self {
         let state = State { wanted: 1, usual, ..State::default() };
         Self { state: Mutex::new(state), work: Condvar::new(), answers: Condvar::new() }
-    }
-
-    /// A thread comes to work.
-    pub(super) fn enter(&self) -> Watch<'_> {
-        Watch(self)
     }
 
     /// What a thread does next; `None` when there is no more.

@@ -5,7 +5,6 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use flatout_sys::descriptor;
 use rustix::fs::{Stat, Timespec, Timestamps};
-use rustix::io::Errno;
 
 use super::Setback;
 use super::cut::has_become_another;
@@ -179,14 +178,7 @@ fn move_in(entry: Entry<'_>, file: &OwnedFd, (name, over): (&CStr, &Over)) -> Re
         Over::Obstacle if entry.in_the_way()?.is_some_and(|it| kind_of(it).is_dir()) => {
             mirror::take_place(entry, name)
         }
-        Over::Nothing => match move_to_free(directory, name, entry.target) {
-            // It can neither make links nor tell that a name is free (servers of objects).
-            Err(Errno::PERM | Errno::NOSYS | Errno::OPNOTSUPP) if entry.in_the_way()?.is_none() => {
-                rustix::fs::renameat(directory, name, directory, entry.target)
-            }
-            moved => moved,
-        }
-        .map_err(target(CREATE)),
+        Over::Nothing => move_to_free(directory, name, entry.target).map_err(target(CREATE)),
         _ => rustix::fs::renameat(directory, name, directory, entry.target)
             .map_err(target("replace")),
     }

@@ -89,11 +89,9 @@ impl<'c> Removal<'c> {
     }
 
     /// Whether something that is to make room would go with all that is in it.
-    pub(super) fn would_remove(&mut self, pair: &Pair, name: &CStr) -> bool {
-        self.rehearses = true;
-        let fate = self.remove(pair, (name, name), Purpose::Room);
-        self.rehearses = false;
-        fate == Fate::Gone
+    pub(super) fn would_remove(self, pair: &Pair, name: &CStr) -> bool {
+        let mut rehearsal = Self { rehearses: true, ..self };
+        rehearsal.remove(pair, (name, name), Purpose::Room) == Fate::Gone
     }
 
     /// Removes what bears a name, with all that is in it. `called`: the name that it had.

@@ -2,15 +2,16 @@
 
 use std::ffi::{CStr, CString};
 
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, StatxAttributes};
 use rustix::io::Errno;
 
 use super::removal::{Fate, Purpose, Removal};
-use crate::copy::backup::{may_be_in, rename_to_free};
+use crate::copy::backup::may_be_in;
 use crate::copy::directory::{Access, Origin};
 use crate::copy::existing::OVERWRITE;
-use crate::copy::temporary::is_append_only;
+use crate::copy::temporary::move_to_free;
 use crate::copy::{Entry, Rules, Skip, Trouble, count, kind_of, refused, target, visit};
+use crate::file_data::has_attribute;
 
 /// Makes a directory that is to take the place of something of another kind, under a name of ours. Says whether
 /// there is, or would be, one. `access`: nothing goes for a directory that cannot be read.
@@ -36,7 +37,7 @@ pub(in crate::copy) fn directory_aside(
         count(&copy.tally.overwritten);
         return Ok((Origin::Fresh, None));
     }
-    if is_append_only(entry.pair.target()) {
+    if has_attribute(entry.pair.target(), StatxAttributes::APPEND) {
         return Err(target("replace")(Errno::PERM));
     }
     let name = copy.temporaries.name();
@@ -50,12 +51,13 @@ pub(in crate::copy) fn put_directory(entry: Entry<'_>, name: &CStr) -> Result<()
     let is_copied = |backup: &CStr| may_be_in(entry.pair.source(), backup);
     let put = match &copy.backups {
         Some(backups) => backups.move_aside(at, entry.target, is_copied).and_then(|backup| {
-            let back = |backup: CString| rename_to_free(at, &backup, entry.target);
+            let back = |backup: CString| move_to_free(at, &backup, entry.target);
             let moved = rustix::fs::renameat(at, name, at, entry.target);
             moved.inspect_err(|_| _ = backup.map(back))
         }),
+        // Where it cannot be removed, that is said, and a later mirror removes it.
         None => copy.temporaries.displace(at, name, entry.target).map(|old| {
-            let _the_next_copy_removes_it = rustix::fs::unlinkat(at, &old, AtFlags::empty());
+            remove(entry, &old);
         }),
     };
     put.map_err(target("replace"))
@@ -63,8 +65,13 @@ pub(in crate::copy) fn put_directory(entry: Entry<'_>, name: &CStr) -> Result<()
 
 /// Has something of another kind make room for an entry; false where it stays.
 pub(in crate::copy) fn make_way(entry: Entry<'_>) -> bool {
+    remove(entry, entry.target)
+}
+
+/// The same where it has this name now.
+fn remove(entry: Entry<'_>, name: &CStr) -> bool {
     Removal::of(entry.copy, entry.directory).is_some_and(|mut removal| {
-        removal.remove(entry.pair, (entry.target, entry.target), Purpose::Room) == Fate::Gone
+        removal.remove(entry.pair, (name, entry.target), Purpose::Room) == Fate::Gone
     })
 }
 
@@ -72,20 +79,17 @@ pub(in crate::copy) fn make_way(entry: Entry<'_>) -> bool {
 /// is to stay, it stays.
 pub(in crate::copy) fn take_place(entry: Entry<'_>, name: &CStr) -> Result<(), Trouble> {
     let (at, temporaries) = (entry.pair.target(), &entry.copy.temporaries);
-    let stays = || refused(OVERWRITE, "what is there stays");
-    let mut removal = Removal::of(entry.copy, entry.directory).ok_or_else(stays)?;
-    if !removal.would_remove(entry.pair, entry.target) {
-        removal.remove(entry.pair, (entry.target, entry.target), Purpose::Room);
-        return Err(stays());
-    }
-    let old = temporaries.displace(at, name, entry.target).map_err(target("replace"))?;
-    match removal.remove(entry.pair, (&old, entry.target), Purpose::Room) {
-        Fate::Gone => Ok(()),
-        Fate::Spared | Fate::Stays => {
-            if let Ok(file) = temporaries.displace(at, &old, entry.target) {
-                let _gone = rustix::fs::unlinkat(at, &file, AtFlags::empty());
-            }
-            Err(stays())
+    let removal = Removal::of(entry.copy, entry.directory);
+    if removal.is_some_and(|removal| removal.would_remove(entry.pair, entry.target)) {
+        let old = temporaries.displace(at, name, entry.target).map_err(target("replace"))?;
+        if remove(entry, &old) {
+            return Ok(());
         }
+        if let Ok(file) = temporaries.displace(at, &old, entry.target) {
+            let _gone = rustix::fs::unlinkat(at, &file, AtFlags::empty());
+        }
+    } else {
+        make_way(entry);
     }
+    Err(refused(OVERWRITE, "what is there stays"))
 }

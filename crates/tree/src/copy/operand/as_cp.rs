@@ -63,15 +63,12 @@ impl<'a> Planner<'a> {
         let of_both = |failure| Failure { other: Some(source.into()), ..failure };
         let target = self.target(name, &facts).map_err(of_both)?;
         if let Naming::Exactly(_) = self.place {
-            let refused = match rustix::fs::stat(place::parent(&target)) {
-                Ok(parent) if kind_of(parent).is_dir() => None,
-                Ok(_) => Some(("stat", Errno::NOTDIR)),
-                Err(Errno::NOENT) => Some((wording.making(&facts), Errno::NOENT)),
-                Err(errno) => Some(("stat", errno)),
-            };
-            if let Some((operation, errno)) = refused {
-                return Err(of_both(failed(operation, &target)(errno)).into());
-            }
+            let above = rustix::fs::stat(place::parent(&target).join("."));
+            above.map_err(|errno| {
+                let is_missing = errno == Errno::NOENT;
+                let operation = if is_missing { wording.making(&facts) } else { "stat" };
+                of_both(failed(operation, &target)(errno))
+            })?;
         }
         let operand = Operand { source: source.to_owned(), target };
         if is_directory {
