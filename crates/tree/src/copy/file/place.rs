@@ -209,17 +209,14 @@ impl Place {
         let old = (entry.target_place(), found);
         let inheritance = entry.pair.found.inheritance;
         let preceded = entry.copy.attributes.precede(file.as_fd(), old, source, inheritance);
-        let preceded = match preceded {
-            // As with rsync, it goes where its directory lets it.
-            Ok(None) if goes(opened) => Ok(Some((Made::new(inheritance), None))),
-            preceded => preceded,
-        };
         let refused = match preceded {
-            Ok(Some((made, predecessor))) => {
+            Ok(None) if !goes(opened) => Ok(Err(Errno::PERM)),
+            Ok(preceded) => {
+                // As with rsync, one of somebody else goes where its directory lets it.
+                let (made, predecessor) = preceded.unwrap_or((Made::new(inheritance), None));
                 let name = Name::Temporary(name, Over::File(predecessor));
                 return Ok(Ok(Self { file, made, name, device, bytes: Bytes::All }));
             }
-            Ok(None) => Ok(Err(Errno::PERM)),
             Err(refusal) => Err(Trouble::Target(refusal)),
         };
         discard(entry, &file, Some(&name));
