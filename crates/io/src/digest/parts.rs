@@ -80,6 +80,8 @@ enum State {
 pub struct Cutter {
     copy: Vec<u8>,
     blake3: Option<Box<blake3::Scratch>>,
+    /// Nobody writes them: they are one page of the kernel's, over and over.
+    zeros: Vec<u8>,
 }
 
 impl Cutter {
@@ -111,6 +113,18 @@ impl Cutter {
                 State::Bytes(copy)
             }
         })
+    }
+
+    /// The part of segment `index`, which holds nothing but zeros.
+    pub fn part_of_zeros(&mut self, cut: &Cut, index: u64) -> Part {
+        let length = cut.segment(index).1;
+        let mut zeros = std::mem::take(&mut self.zeros);
+        if zeros.len() < length {
+            zeros = vec![0; length];
+        }
+        let part = self.part(cut, index, ByteView::of(&zeros[..length]));
+        self.zeros = zeros;
+        part
     }
 
     /// The part of segment `index`, of bytes that nobody else needs.
@@ -297,6 +311,22 @@ mod tests {
         for algorithm in ALL {
             for segment in [64 << 10, 1 << 20, 8 << 20] {
                 assert_eq!(in_parts(algorithm, &bytes, segment, 0), whole(algorithm, &bytes));
+            }
+        }
+    }
+
+    #[test]
+    fn segments_of_zeros_are_digested_without_any() {
+        let segment = 16 << 10;
+        for (segments, more) in [(1, 1), (2, 1024), (5, 1025), (8, 16_384)] {
+            let bytes = vec![0; segments * segment + more];
+            for algorithm in ALL {
+                let cut = Cut::new(algorithm, bytes.len() as u64, segment as u64).unwrap();
+                let (mut cutter, mut fold) = (Cutter::default(), Fold::new(&cut));
+                for index in 0..cut.segments() {
+                    fold.take(index, cutter.part_of_zeros(&cut, index));
+                }
+                assert_eq!(fold.finish(), whole(algorithm, &bytes), "{segments} and {more}");
             }
         }
     }

@@ -12,7 +12,7 @@ pub(super) const MOST_RINGS: u32 = 2;
 
 /// How a large file is read that the page cache does not hold. 4 MiB of buffers. Figure: 1 GiB,
 /// BLAKE3, 2 CPUs, virtio disk, 2026-11-22: see docs/performance.md.
-const TUNING: Tuning = Tuning {
+pub(super) const TUNING: Tuning = Tuning {
     engine: Engine::Uring,
     caching: Caching::Direct,
     block_bytes: 512 << 10,

@@ -1,6 +1,7 @@
 //! A large file that the page cache holds, digested by several threads segment by segment.
 
 use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +10,10 @@ use flatout_io::transfer::read_full;
 use flatout_sys::mapping::Window;
 use rustix::io::Errno;
 
+use super::Failure;
+use super::opened::cannot;
 use super::reader::Reader;
+use crate::file_data::next_extent;
 use crate::lock::lock;
 
 /// Parts that may wait for one before them: a thread that was held up holds the others up then,
@@ -21,8 +25,12 @@ const SERIAL_THREADS: u32 = 2;
 
 /// The file, and how far it is.
 pub(super) struct Large {
+    /// The name under which it is shown.
+    shown: OsString,
     pub(super) file: OwnedFd,
     pub(super) cut: Cut,
+    /// Whether it may have holes, and the filesystem shows where.
+    has_holes: bool,
     fold: Mutex<Progress>,
     moved: Condvar,
 }
@@ -39,15 +47,15 @@ struct Progress {
     waiting: usize,
     /// Buffers of a serial digest, to be filled again: new memory costs a fault for each page.
     spare: Vec<Vec<u8>>,
-    failure: Option<Trouble>,
+    failure: Option<Failure>,
     /// Threads at work on a segment.
     helpers: u32,
 }
 
 impl Progress {
     /// Nobody takes segments any more.
-    fn fail(&mut self, trouble: Trouble) {
-        self.failure.get_or_insert(trouble);
+    fn fail(&mut self, failure: Failure) {
+        self.failure.get_or_insert(failure);
         self.next = u64::MAX;
     }
 }
@@ -67,28 +75,18 @@ impl Drop for Helper<'_> {
         let mut progress = lock(&self.0.fold);
         progress.helpers -= 1;
         if std::thread::panicking() {
-            progress.fail(Trouble::Interrupted);
+            progress.fail(Failure::Interrupted);
         }
         drop(progress);
         self.0.moved.notify_all();
     }
 }
 
-/// Why there is no digest.
-#[derive(Debug)]
-pub(super) enum Trouble {
-    /// It ended before its end.
-    CutShort,
-    /// The kernel said no.
-    System(std::io::Error),
-    /// The user wants to stop.
-    Interrupted,
-}
-
 impl Large {
-    pub(super) fn new(file: OwnedFd, cut: Cut) -> Self {
+    pub(super) fn new(shown: &OsStr, file: OwnedFd, cut: Cut, has_holes: bool) -> Self {
         let progress = Progress { fold: Some(Fold::new(&cut)), ..Progress::default() };
-        Self { file, cut, fold: Mutex::new(progress), moved: Condvar::default() }
+        let (fold, moved, shown) = (Mutex::new(progress), Condvar::default(), shown.to_owned());
+        Self { shown, file, cut, has_holes, fold, moved }
     }
 
     /// How many threads of so many have use for it: where parts are joined in order, one has them
@@ -122,7 +120,7 @@ impl Large {
         let _helper = Helper::join(self);
         while let Some(index) = self.next() {
             let part = if reader.is_cancelled() {
-                Err(Trouble::Interrupted)
+                Err(Failure::Interrupted)
             } else {
                 self.part(index, reader)
             };
@@ -131,7 +129,7 @@ impl Large {
     }
 
     /// Waits until all that was taken is handed in, and closes the file.
-    pub(super) fn finish(&self) -> Result<Digest, Trouble> {
+    pub(super) fn finish(&self) -> Result<Digest, Failure> {
         let mut progress = lock(&self.fold);
         let is_done = |progress: &Progress| {
             let joined = progress.fold.as_ref().is_some_and(Fold::is_whole);
@@ -142,14 +140,14 @@ impl Large {
         }
         match (progress.failure.take(), progress.fold.take()) {
             (None, Some(fold)) => Ok(fold.finish()),
-            (failure, _) => Err(failure.unwrap_or(Trouble::Interrupted)),
+            (failure, _) => Err(failure.unwrap_or(Failure::Interrupted)),
         }
     }
 
-    fn hand_in(&self, index: u64, part: Result<Part, Trouble>) {
+    fn hand_in(&self, index: u64, part: Result<Part, Failure>) {
         let mut progress = lock(&self.fold);
         match part {
-            Err(trouble) => progress.fail(trouble),
+            Err(failure) => progress.fail(failure),
             Ok(part) => {
                 progress.parts.push_back((index, part));
                 progress.waiting += 1;
@@ -182,11 +180,19 @@ impl Large {
         progress
     }
 
-    /// Maps a segment, or reads it where it cannot be mapped, or its bytes are wanted.
-    fn part(&self, index: u64, reader: &mut Reader<'_>) -> Result<Part, Trouble> {
+    /// Maps a segment, or reads it where it cannot be mapped, has a hole, or its bytes are wanted: tmpfs
+    /// gives a page of a hole that is looked at through a mapping memory.
+    fn part(&self, index: u64, reader: &mut Reader<'_>) -> Result<Part, Failure> {
         let (offset, length) = self.cut.segment(index);
+        let whole = Some((offset, offset + length as u64));
+        let told = || next_extent(self.file.as_fd(), offset, offset + length as u64);
+        let data = if self.has_holes { told().unwrap_or(whole) } else { whole };
+        if data.is_none() && !self.cut.is_serial() {
+            return Ok(reader.cutter.part_of_zeros(&self.cut, index));
+        }
         let _permit = reader.sum.windows.take();
-        if !self.cut.is_serial()
+        if data == whole
+            && !self.cut.is_serial()
             && let Ok(window) = Window::map(self.file.as_fd(), offset, length)
         {
             let part = reader.cutter.part(&self.cut, index, window.view(offset, length));
@@ -196,12 +202,15 @@ impl Large {
         }
         // A page that is not there, or that the device cannot read: read(2) says which.
         let mut bytes = lock(&self.fold).spare.pop().unwrap_or_default();
+        if data.is_none() {
+            bytes.clear();
+        }
         bytes.resize(length, 0);
-        match read_full(self.file.as_fd(), &mut bytes, offset) {
-            Ok(got) if got < length => return Err(Trouble::CutShort),
+        match data.map_or(Ok(length), |_| read_full(self.file.as_fd(), &mut bytes, offset)) {
+            Ok(got) if got < length => return Err(Failure::Changed { shown: self.shown.clone() }),
             Ok(_) => {}
-            Err(Errno::INTR) if reader.is_cancelled() => return Err(Trouble::Interrupted),
-            Err(errno) => return Err(Trouble::System(errno.into())),
+            Err(Errno::INTR) if reader.is_cancelled() => return Err(Failure::Interrupted),
+            Err(errno) => return Err(cannot("read", &self.shown, errno)),
         }
         Ok(reader.cutter.part_of(&self.cut, index, bytes))
     }

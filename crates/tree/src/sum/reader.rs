@@ -12,8 +12,7 @@ use std::sync::atomic::Ordering;
 use flatout_io::digest::{Algorithm, Cut, Cutter, Digest, Fold, Hasher, MAX_SEGMENT_BYTES};
 use flatout_io::scan::{Plan, Scanner};
 use flatout_io::{
-    Caching, Engine, Lane, ProfileEntry, SizeClass, Source, Split, Stop, Tuning, Work,
-    unless_interrupted,
+    Caching, Engine, Lane, SizeClass, Source, Split, Stop, Tuning, Work, unless_interrupted,
 };
 use flatout_sys::clock::monotonic_ns;
 use flatout_sys::filesystem::{self, Nature};
@@ -24,12 +23,13 @@ use rustix::fs::{CWD, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::file_data::{
-    ENDED_EARLY, Moment, has_whole_files, kind_of, look_again, may_change_unseen,
+    ENDED_EARLY, Moment, has_whole_files, is_paged, is_sparse, kind_of, look_again,
+    may_change_unseen, room_bytes,
 };
 use crate::item::{Item, Place, Wanted};
 
 use super::lanes;
-use super::large::{Large, Trouble};
+use super::large::Large;
 use super::opened::{Opened, cannot, io_failure, is_named_fifo, open};
 use super::{Failure, Found, Sum, Summed};
 
@@ -44,6 +44,9 @@ const LARGE_BYTES: u64 = 4 << 20;
 /// Segments of a digest that goes from front to end. Figure: SHA-256 of 1 GiB, 2 CPUs (Zen 4), takes
 /// 0.65 s, and 0.74 s in segments of 256 KiB: threads wake each other four times as often.
 const SERIAL_SEGMENT_BYTES: u64 = 1 << 20;
+/// A file with data in one of so many parts of it at most is not read around the page cache: its holes
+/// are not read at all, and all threads digest them.
+const MOSTLY_HOLE: u64 = 8;
 /// Bytes of all windows together that threads may have mapped.
 const WINDOWS_BYTES: u64 = 16 << 20;
 
@@ -245,7 +248,8 @@ impl<'a> Reader<'a> {
         Ok((hasher.finish(), done))
     }
 
-    /// A large file: shared out where the page cache holds it, else read around the cache.
+    /// A large file: shared out where the page cache holds it or it is nearly all holes, else read around
+    /// the cache.
     fn in_parts(
         &mut self,
         opened: Opened,
@@ -259,26 +263,22 @@ impl<'a> Reader<'a> {
                 is_dirty || state.cached_bytes >= cut.length_bytes / 2
             })
         };
-        if page_cache::all_samples(file.as_fd(), cut.length_bytes).is_none() && !is_cached() {
+        // Not of every filesystem: some have called holes what was written, and a digest would not tell.
+        let shows_holes = || filesystem::of(file.as_fd()).is_ok_and(|home| is_paged(&home));
+        let has_holes = is_sparse(&facts) && shows_holes();
+        let is_mostly_hole = has_holes && room_bytes(&facts) <= cut.length_bytes / MOSTLY_HOLE;
+        if !is_mostly_hole
+            && page_cache::all_samples(file.as_fd(), cut.length_bytes).is_none()
+            && !is_cached()
+        {
             return self.around_the_cache(Opened { file, facts }, cut, item);
         }
-        let large = Arc::new(Large::new(file, cut));
+        let large = Arc::new(Large::new(&item.shown, file, cut, has_holes));
         self.sum.queue.share(&large);
         large.help(self);
-        let digest = large.finish().map_err(|trouble| match trouble {
-            Trouble::CutShort => Failure::Changed { shown: item.shown.clone() },
-            Trouble::System(source) => cannot("read", &item.shown, source),
-            Trouble::Interrupted => Failure::Interrupted,
-        })?;
+        let digest = large.finish()?;
         self.unchanged(&large.file, &facts, item)?;
         Ok((digest, cut.length_bytes))
-    }
-
-    /// What was measured for large files that lie where this one does.
-    fn measured(&self, opened: &Opened) -> Option<&ProfileEntry> {
-        let profile = self.sum.options.profile.as_ref()?;
-        let identity = filesystem::identity(opened.file.as_fd()).ok()?;
-        profile.find(Work::Read, (SizeClass::Large, false), (&identity, ""))
     }
 
     fn around_the_cache(
@@ -288,7 +288,11 @@ impl<'a> Reader<'a> {
         item: &Item,
     ) -> Result<(Digest, u64), Failure> {
         let _ring = self.sum.rings.take();
-        let mut tuning = lanes::tuning(self.measured(&opened));
+        let measured = self.sum.options.profile.as_ref().and_then(|profile| {
+            let home = filesystem::identity(opened.file.as_fd()).ok()?;
+            profile.find(Work::Read, (SizeClass::Large, false), (&home, ""))
+        });
+        let mut tuning = lanes::tuning(measured);
         if self.sum.lacks_threads.load(Ordering::Relaxed) {
             tuning = Tuning { engine: Engine::Sync, depth: 1, ..tuning };
         }
@@ -327,8 +331,7 @@ impl<'a> Reader<'a> {
             caching: Caching::Buffered,
             block_bytes: BUFFER_BYTES as u64,
             depth: 1,
-            threads: 1,
-            split: Split::Contiguous,
+            ..lanes::TUNING
         };
         let before = rustix::fs::fstat(source.file());
         let before = before.map_err(|errno| cannot("examine", &item.shown, errno))?;

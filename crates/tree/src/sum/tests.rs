@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
 
@@ -127,6 +128,33 @@ fn large_files_are_the_same_in_the_cache_and_around_it() {
                     assert_eq!(found.digest, whole(algorithm, &bytes), "{length} {cold} {threads}");
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn holes_are_digested_and_get_no_room() {
+    const AT: usize = 5_000_000;
+    let places = [tempfile::tempdir(), tempfile::tempdir_in("/dev/shm")];
+    for place in places.iter().flatten() {
+        let path = place.path().join("sparse");
+        for data in [1000, 20 << 20] {
+            let mut bytes = vec![0; (33 << 20) + 4321];
+            bytes[AT..][..data].copy_from_slice(&noise(data, 7));
+            let file = File::create(&path).unwrap();
+            file.set_len(bytes.len() as u64).unwrap();
+            file.write_all_at(&bytes[AT..][..data], AT as u64).unwrap();
+            file.sync_all().unwrap();
+            let room = || file.metadata().unwrap().blocks();
+            let before = room();
+            for algorithm in Algorithm::ALL {
+                for threads in [1, 4] {
+                    let answers = run(threads, vec![item(&path, Wanted::Digest(algorithm))]);
+                    let found = answers[0].result.as_ref().unwrap();
+                    assert_eq!(found.digest, whole(algorithm, &bytes), "{path:?} {data} {threads}");
+                }
+            }
+            assert_eq!(room(), before, "{path:?}");
         }
     }
 }
