@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::matching::{self, Group};
+use super::matching::{self, Group, has_figure};
 use super::plan::{POWER, Plan};
 use super::replicates::Estimate;
 use super::{Figure, Reason, Row, SIGNIFICANCE, Verdict};
@@ -18,18 +18,27 @@ const TELLING_VALUES: usize = 4;
 /// A row whose figures are known; one that cannot be judged has its reason, or its verdict.
 pub(super) fn measured(old: &Group<'_>, new: &Group<'_>, same_run: bool) -> Row {
     let (first, second) = (old.first(), new.first());
+    // What failed may not say of what unit it would have been.
+    let told = old.figures().chain(new.figures()).next().unwrap_or(first);
     let mut row = Row {
         id: first.id.clone(),
         parameters: first.parameters.clone(),
         differing_parameters: matching::differing(first, second),
-        unit: first.unit.clone(),
-        better: first.better,
+        unit: told.unit.clone(),
+        better: told.better,
         old: figure(old),
         new: figure(new),
         ..Row::default()
     };
-    if first.unit != second.unit || first.better != second.better {
-        row.reason = Some(Reason::UnitsDiffer);
+    for (group, figure) in [(old, &mut row.old), (new, &mut row.new)] {
+        let is_alike = |row: &Outcome| row.unit == told.unit && row.better == told.better;
+        if !group.figures().all(is_alike) {
+            // In the unit of the row it would be another figure.
+            figure.median = None;
+            row.reason = Some(Reason::UnitsDiffer);
+        }
+    }
+    if row.reason.is_some() {
         return row;
     }
     row.ratio = ratio(&row);
@@ -117,8 +126,7 @@ fn missing(row: &Row, groups: [&Group<'_>; 2]) -> Option<Reason> {
     let is_lost = matches!(row.new.status, Status::Failed | Status::Invalid | Status::Interrupted);
     // Runs with a zero would be left out, and the others say something else.
     let has_ratios = |group: &Group<'_>| {
-        let mut with = group.outcomes.iter().filter(|(_, row)| has_figure(row) && row.n > 0);
-        with.all(|(_, row)| usable_median(row).is_some())
+        group.figures().filter(|row| row.n > 0).all(|row| usable_median(row).is_some())
     };
     match (row.old.median, row.new.median) {
         (Some(_), None) if is_lost => Some(Reason::FigureLost),
@@ -135,12 +143,6 @@ fn ratio(row: &Row) -> Option<f64> {
     (old > 0.0 && new > 0.0 && (new / old).is_normal()).then(|| new / old)
 }
 
-/// Whether a row has a figure that may be used.
-fn has_figure(row: &Outcome) -> bool {
-    let is_usable = !matches!(row.status, Status::Invalid | Status::Failed | Status::Unsupported);
-    is_usable && row.median.is_some_and(f64::is_finite)
-}
-
 /// The median of a row's samples, if it is one that has a logarithm.
 pub(super) fn usable_median(row: &Outcome) -> Option<f64> {
     let is_number = row.samples.iter().all(|sample| sample.is_finite() && *sample > 0.0);
@@ -149,15 +151,13 @@ pub(super) fn usable_median(row: &Outcome) -> Option<f64> {
 
 /// The samples of all runs that have a figure.
 fn samples(group: &Group<'_>) -> Vec<f64> {
-    let rows = group.outcomes.iter().filter(|(_, row)| has_figure(row));
-    rows.flat_map(|(_, row)| row.samples.iter().copied()).collect()
+    group.figures().flat_map(|row| row.samples.iter().copied()).collect()
 }
 
 /// The figure of a side: of several runs the geometric mean of their medians.
 fn figure(group: &Group<'_>) -> Figure {
-    let with_figure = group.outcomes.iter().map(|(_, row)| *row).filter(|row| has_figure(row));
-    let bare = || with_figure.clone().find_map(|row| row.median);
-    let medians: Vec<f64> = with_figure.clone().filter_map(usable_median).collect();
+    let bare = || group.figures().find_map(|row| row.median);
+    let medians: Vec<f64> = group.figures().filter_map(usable_median).collect();
     let mean = match medians[..] {
         [] => None,
         [only] => Some(only),
@@ -169,8 +169,8 @@ fn figure(group: &Group<'_>) -> Figure {
     let statuses = group.outcomes.iter().map(|(_, row)| row.status);
     Figure {
         median: mean.filter(|mean| mean.is_finite()).or_else(bare),
-        n: with_figure.clone().map(|row| row.samples.len() as u64).sum(),
-        runs: with_figure.count() as u64,
+        n: group.figures().map(|row| row.samples.len() as u64).sum(),
+        runs: group.figures().count() as u64,
         status: statuses.max().unwrap_or_default(),
     }
 }

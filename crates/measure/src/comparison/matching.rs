@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::RowName;
-use crate::record::{Outcome, Record};
+use crate::record::{Outcome, Record, Status};
 
 /// Parameters that say where the work was done and not what it was.
 const PLACES: [&str; 4] = ["file", "directory", "device", "place"];
@@ -30,9 +30,20 @@ impl Group<'_> {
         self.outcomes[0].1
     }
 
+    /// Those that have a figure which may be used.
+    pub fn figures(&self) -> impl Iterator<Item = &Outcome> {
+        self.outcomes.iter().map(|(_, row)| *row).filter(|row| has_figure(row))
+    }
+
     pub fn name(&self) -> RowName {
         RowName { id: self.first().id.clone(), parameters: self.first().parameters.clone() }
     }
+}
+
+/// Whether a row has a figure that may be used.
+pub(super) fn has_figure(row: &Outcome) -> bool {
+    let is_usable = !matches!(row.status, Status::Invalid | Status::Failed | Status::Unsupported);
+    is_usable && row.median.is_some_and(f64::is_finite)
 }
 
 /// Groups of both sides that belong together, and those that stay alone.

@@ -206,6 +206,36 @@ fn what_cannot_be_compared_says_why() {
 }
 
 #[test]
+fn what_failed_and_tells_no_unit_is_a_figure_lost() {
+    let good = Outcome { unit: "ns".to_owned(), better: Better::Lower, ..around("a/b", 7.0) };
+    let failed = Outcome {
+        id: "a/b".to_owned(),
+        parameters: good.parameters.clone(),
+        status: Status::Failed,
+        ..Outcome::default()
+    };
+    let comparison = held(vec![good.clone()], vec![failed.clone()]);
+    assert_eq!(only(&comparison).reason, Some(Reason::FigureLost));
+    assert_eq!(comparison.verdict, Verdict::Unclear);
+    let comparison = held(vec![failed], vec![good]);
+    let row = only(&comparison);
+    assert_eq!((row.reason, &*row.unit), (Some(Reason::NoFigure), "ns"));
+}
+
+#[test]
+fn no_figure_stands_in_the_unit_of_another() {
+    let rate = || around("a/b", 100.0);
+    let time = || Outcome { unit: "ns".to_owned(), better: Better::Lower, ..rate() };
+    let comparison = once(vec![rate()], vec![time()]);
+    let row = only(&comparison);
+    assert_eq!((row.old.median.is_some(), row.new.median), (true, None));
+    // Nor is there a mean of both among the runs of a side.
+    let mixed = [record(vec![rate()]), record(vec![time()])];
+    let row = &asked(&mixed, &mixed, &Question::default()).rows[0];
+    assert_eq!((row.reason, row.old.median), (Some(Reason::UnitsDiffer), None));
+}
+
+#[test]
 fn rows_are_matched_by_id_and_parameters() {
     let at = |threads: f64, level| with(json!({"threads": threads}), around("a/b", level));
     let comparison = held(

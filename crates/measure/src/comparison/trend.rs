@@ -104,10 +104,13 @@ pub fn trend(records: &[Record]) -> Trend {
 /// A row that enough runs have. Figures that are derived from other rows, and have no samples, are left
 /// out: they change with these.
 fn row(group: &Group<'_>, runs: usize) -> Option<TrendRow> {
-    let Outcome { id, parameters, unit, better, .. } = group.first();
+    let Outcome { id, parameters, .. } = group.first();
+    // What failed may not say of what unit it would have been.
+    let Outcome { unit, better, .. } = group.figures().next()?;
     let mut figures = vec![None; runs];
     for (run, outcome) in &group.outcomes {
-        let is_usable = outcome.unit == *unit && !outcome.samples.is_empty();
+        let is_alike = (&outcome.unit, outcome.better) == (unit, *better);
+        let is_usable = is_alike && !outcome.samples.is_empty();
         figures[*run] = outcome.median.filter(|median| is_usable && *median > 0.0);
     }
     let is_enough = figures.iter().flatten().count() >= LEAST_RUNS;
