@@ -77,12 +77,7 @@ enum Cause {
 /// At most [`MAX_DOCUMENT_BYTES`] are read, and three times that is taken besides
 /// [`MAX_MEMORY_BYTES`].
 pub fn read(path: &Path) -> Result<Record, DocumentError> {
-    let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
-    let (facts, file) = opened.map_err(|error| named(path, error.into()))?;
-    if facts.is_file() && facts.len() > MAX_DOCUMENT_BYTES {
-        return Err(named(path, Cause::TooLong));
-    }
-    parse_from(file, path)
+    parse_from(File::open(path).map_err(|error| named(path, error.into()))?, path)
 }
 
 /// Reads a record to the end of a stream; `path` is what errors call it, `-` standard input.
@@ -126,6 +121,8 @@ fn record(bytes: &[u8]) -> Result<Record, Cause> {
         Some('<') => embedded(text)?,
         Some(_) => text,
     };
+    let bare = behind_notes(json);
+    let json = bare.as_deref().unwrap_or(json);
     let survey = Survey::of(json)?;
     let record = match survey.foreign() {
         Some(program) => {
@@ -139,6 +136,13 @@ fn record(bytes: &[u8]) -> Result<Record, Cause> {
     };
     validity::check(&record).map_err(|why| Cause::Invalid(shortened(&why)))?;
     Ok(record)
+}
+
+/// The document of fio behind the lines that it writes to the same place before it: notes and errors. They
+/// stay as empty ones.
+fn behind_notes(text: &str) -> Option<String> {
+    let notes = text.find("\n{\n  \"fio version\"").filter(|_| !text.starts_with('{'))? + 1;
+    Some("\n".repeat(text[..notes].lines().count()) + &text[notes..])
 }
 
 /// The text of the one `script` element of a page that is called `record`.

@@ -30,7 +30,7 @@ const KNOWN: [(Program, &[&str], bool); 4] = [
 ];
 
 /// The percentiles that are told, of the seventeen of fio.
-const PERCENTILES: [&str; 5] = ["50", "90", "99", "99.9", "99.99"];
+const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 /// Operations that must lie beyond a percentile for it to be told.
 const LEAST_BEYOND: f64 = 10.0;
 
@@ -87,7 +87,8 @@ impl Program {
         }
         let warnings = results.iter().flat_map(|row| &row.warnings);
         let failures = warnings.filter(|said| said.code == warning::FAILED);
-        let errors: Vec<String> = failures.map(|said| said.text.clone()).collect();
+        let mut errors: Vec<String> = failures.map(|said| said.text.clone()).collect();
+        errors.dedup();
         let exit_code = i32::from(!errors.is_empty());
         let end = End { exit_code, errors, elapsed_s: self.elapsed_s(document), ..End::default() };
         let start = Start { tool, time, environment, ..Start::default() };
@@ -160,20 +161,25 @@ fn fio(document: &Value) -> Vec<Outcome> {
                 parameters.insert(key.to_owned(), value.clone());
             }
         }
-        if let Some(code) = job["error"].as_i64().filter(|code| *code != 0) {
-            rows.push(failed("fio/job", parameters, format!("the job failed with error {code}")));
-            continue;
-        }
+        let code = job["error"].as_i64().filter(|code| *code != 0);
+        let failure = code.map(|code| format!("job {} failed with error {code}", job["jobname"]));
+        let work = parameters.get("rw").and_then(Value::as_str).unwrap_or("read").to_owned();
         for way in ["read", "write", "trim"] {
             let done = &job[way];
+            let is_meant = work.contains(way) || way != "trim" && work.contains("rw");
             let row = |test: &str, unit, key: &str| {
-                let figure = done[key].as_f64().filter(|_| done["total_ios"].as_u64() > Some(0));
                 let id = format!("fio/{way}{test}");
-                row(&id, parameters.clone(), unit, figure.into_iter().collect())
+                // Under the names that it has in a run in which it does not fail.
+                if let Some(why) = &failure {
+                    return is_meant.then(|| failed(&id, parameters.clone(), why.clone()));
+                }
+                let figure = done[key].as_f64().filter(|_| done["total_ios"].as_u64() > Some(0));
+                let latency = fio_latency(done).filter(|_| key == "iops");
+                let row = row(&id, parameters.clone(), unit, figure.into_iter().collect())?;
+                Some(Outcome { latency, ..row })
             };
             rows.extend(row("", Unit::BytesPerSecond, "bw_bytes"));
-            let requests = row("-iops", Unit::OperationsPerSecond, "iops");
-            rows.extend(requests.map(|row| Outcome { latency: fio_latency(done), ..row }));
+            rows.extend(row("-iops", Unit::OperationsPerSecond, "iops"));
         }
     }
     numbered(rows)
@@ -185,11 +191,10 @@ fn fio_latency(done: &Value) -> Option<Latency> {
     // Which of them has percentiles is an option of fio (clat_percentiles, lat_percentiles).
     let told = told().find(|told| told["percentile"].is_object()).or_else(|| told().next())?;
     let operations = told["N"].as_u64()?;
-    let percentile = |percent: &str| {
-        let beyond = operations as f64 * (100.0 - percent.parse::<f64>().ok()?) / 100.0;
-        let told = told["percentile"].as_object()?.iter();
-        let same = |key: &str| key.parse::<f64>().ok() == percent.parse::<f64>().ok();
-        let ns = told.into_iter().find(|(key, _)| same(key))?.1;
+    let percentile = |percent: f64| {
+        let beyond = operations as f64 * (100.0 - percent) / 100.0;
+        let mut told = told["percentile"].as_object()?.iter();
+        let (_, ns) = told.find(|(key, _)| key.parse() == Ok(percent))?;
         (beyond >= LEAST_BEYOND).then(|| (format!("p{percent}"), ns.clone()))
     };
     Some(Latency {
@@ -298,22 +303,19 @@ fn google_benchmark(document: &Value) -> Vec<Outcome> {
     let named = |name: String| Map::from_iter([("benchmark".to_owned(), name.into())]);
     let (skipped, run): (Vec<&Value>, Vec<&Value>) =
         all.iter().filter(is_run).partition(|one| one["skipped"] == true);
-    let (broken, whole): (Vec<&Value>, Vec<&Value>) =
-        run.into_iter().partition(|one| one["error_occurred"] == true);
-    let time = |one: &Value| {
-        let unit_ns = match one["time_unit"].as_str() {
-            Some("s") => 1e9,
-            Some("ms") => 1e6,
-            Some("us") => 1e3,
-            _ => 1.0,
-        };
-        Some((name(one), one["real_time"].as_f64()? * unit_ns))
+    let unit_ns = |one: &Value| {
+        let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+        units.into_iter().find(|(name, _)| one["time_unit"] == *name).map(|(_, ns)| ns)
     };
+    let (broken, whole): (Vec<&Value>, Vec<&Value>) = run.into_iter().partition(|one| {
+        one["error_occurred"] == true || one["real_time"].is_number() && unit_ns(one).is_none()
+    });
+    let time = |one: &Value| Some((name(one), one["real_time"].as_f64()? * unit_ns(one)?));
     let times = order::grouped(whole.into_iter().filter_map(time)).into_iter();
     let rows = times.filter_map(|(name, times)| row(ID, named(name), Unit::Nanoseconds, times));
     let broken = broken.into_iter().map(|one| {
-        let why = text(&one["error_message"]);
-        failed(ID, named(name(one)), why)
+        let why = one["error_message"].as_str().unwrap_or("the unit of its time is not known");
+        failed(ID, named(name(one)), why.to_owned())
     });
     // Their time is 0.
     let skipped = skipped.into_iter().map(|one| {

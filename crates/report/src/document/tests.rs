@@ -129,13 +129,13 @@ fn figures_that_no_run_leaves_are_refused() {
         ("/results/0/status", json!("great"), "unknown variant `great`"),
         ("/start/environment", json!({"memory_bytes": -1}), "start.environment.memory_bytes"),
         ("/end/elapsed_s", json!(-1.0), "end.elapsed_s"),
-        ("/end/load", load(Some(2.5), 0.1), "end.load.others_cpus: 2.5, but there are 2 CPUs"),
-        ("/end/load", load(Some(-1.0), 0.1), "end.load.others_cpus: -1, fewer than none"),
-        ("/end/load", load(None, 1.5), "end.load.run_queue_wait_ratio: 1.5 is no share"),
+        ("/end/load", load(Some(2.5), 0.1), "end.load.others_cpus: 2.5 is more than 2"),
+        ("/end/load", load(Some(-1.0), 0.1), "end.load.others_cpus: -1 is below zero"),
+        ("/end/load", load(None, 1.5), "end.load.run_queue_wait_ratio: 1.5 is more than 1"),
         (
             "/results/0/audit",
             json!({"use_of_cpus": {"others_cpus": -0.5}}),
-            "results[0].audit.use_of_cpus.others_cpus: -0.5, fewer than none",
+            "results[0].audit.use_of_cpus.others_cpus: -0.5 is below zero",
         ),
     ] {
         assert_said(&said_with(pointer, value), part);
@@ -164,6 +164,8 @@ fn latencies_must_be_times_of_percentiles() {
         parse(changed.to_string().as_bytes(), Path::new("x")).map_err(|error| error.to_string())
     };
     assert!(latency(json!({"p99.9": 7.0}), 9.0).is_ok());
+    assert!(latency(json!({"p100": 7.0, "p50": 5.0, "p99": 5.0}), 9.0).is_ok());
+    assert_said(&latency(json!({"p50": 8.0, "p99.9": 7.0}), 9.0).unwrap_err(), "a shorter time");
     assert_said(&latency(json!({"p99.9": "7"}), 9.0).unwrap_err(), "is no time");
     assert_said(&latency(json!({"most": 7.0}), 9.0).unwrap_err(), "is no percentile");
     assert_said(&latency(json!({}), 4.0).unwrap_err(), "latency: from 5 to 4 ns");

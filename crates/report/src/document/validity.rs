@@ -21,9 +21,7 @@ const ROUNDING: f64 = 1e-3;
 pub(super) fn check(record: &Record) -> Result<(), String> {
     at_most("results", record.results.len(), MAX_ROWS)?;
     at_most("charts", record.charts.len(), MAX_CHARTS)?;
-    if record.end.elapsed_s < 0.0 {
-        return Err("end.elapsed_s: a time below zero".to_owned());
-    }
+    within("end.elapsed_s", Some(record.end.elapsed_s), f64::INFINITY)?;
     if let Some(load) = &record.end.load {
         machine_load(load).map_err(|why| format!("end.load.{why}"))?;
     }
@@ -43,39 +41,31 @@ fn at_most(name: &str, count: usize, most: usize) -> Result<(), String> {
 
 fn machine_load(load: &Load) -> Result<(), String> {
     let most = f64::from(load.cpus);
-    cpus("others_cpus", load.others_cpus, most)?;
+    within("others_cpus", load.others_cpus, most)?;
     // Ticks are coarse: more of them can be counted than there were.
-    share("stolen_ratio", Some(load.stolen_ratio), f64::INFINITY)?;
-    share("run_queue_wait_ratio", load.run_queue_wait_ratio, 1.0)?;
-    share("cpu_pressure_ratio", load.cpu_pressure_ratio, f64::INFINITY)?;
+    within("stolen_ratio", Some(load.stolen_ratio), f64::INFINITY)?;
+    within("run_queue_wait_ratio", load.run_queue_wait_ratio, 1.0)?;
+    within("cpu_pressure_ratio", load.cpu_pressure_ratio, f64::INFINITY)?;
     let used = load.programs.iter().map(|program| Some(program.cpus));
-    used.into_iter().try_for_each(|used| cpus("programs[].cpus", used, f64::INFINITY))
+    used.into_iter().try_for_each(|used| within("programs[].cpus", used, f64::INFINITY))
 }
 
-/// Refuses the use of more CPUs than there are, or of fewer than none.
-fn cpus(name: &str, used: Option<f64>, most: f64) -> Result<(), String> {
-    match used {
-        Some(used) if used < 0.0 => Err(format!("{name}: {used}, fewer than none")),
-        Some(used) if used > most => Err(format!("{name}: {used}, but there are {most} CPUs")),
+/// Refuses what is less than nothing, or more than there can be.
+fn within(name: &str, value: Option<f64>, most: f64) -> Result<(), String> {
+    match value {
+        Some(value) if value < 0.0 => Err(format!("{name}: {value} is below zero")),
+        Some(value) if value > most => Err(format!("{name}: {value} is more than {most}")),
         _ => Ok(()),
-    }
-}
-
-fn share(name: &str, ratio: Option<f64>, most: f64) -> Result<(), String> {
-    match ratio.filter(|ratio| !(0.0..=most).contains(ratio)) {
-        Some(ratio) => Err(format!("{name}: {ratio} is no share")),
-        None => Ok(()),
     }
 }
 
 /// As [`machine_load`], of the trials of a row.
 fn use_of_cpus(audit: &Map<String, Value>, most: f64) -> Result<(), String> {
     let Some(of_row) = audit.get(USE_OF_CPUS.name()) else { return Ok(()) };
-    let used = |name: &str| of_row[name].as_f64();
-    cpus("own_cpus", used("own_cpus"), f64::INFINITY)?;
-    cpus("kernel_cpus", used("kernel_cpus"), f64::INFINITY)?;
-    cpus("others_cpus", used("others_cpus"), most)?;
-    share("run_queue_wait_ratio", used("run_queue_wait_ratio"), 1.0)
+    let [any, all] = [f64::INFINITY, 1.0];
+    [("own_cpus", any), ("kernel_cpus", any), ("others_cpus", most), ("run_queue_wait_ratio", all)]
+        .into_iter()
+        .try_for_each(|(name, most)| within(name, of_row[name].as_f64(), most))
 }
 
 fn row(outcome: &Outcome) -> Result<(), String> {
@@ -115,9 +105,7 @@ fn row(outcome: &Outcome) -> Result<(), String> {
 }
 
 fn bound(outcome: &Outcome, bound: &Ceiling) -> Result<(), String> {
-    if let Some(value) = bound.value.filter(|value| *value < 0.0) {
-        return Err(format!("ceiling.value: {value} is below zero"));
-    }
+    within("ceiling.value", bound.value, f64::INFINITY)?;
     let (Some(median), Some(stated)) = (outcome.median, bound.ratio) else { return Ok(()) };
     match ceiling::ratio(Some(median), outcome.better, bound) {
         Some(ratio) if (stated - ratio).abs() <= ROUNDING * ratio => Ok(()),
@@ -133,16 +121,22 @@ fn latency(latency: &Latency) -> Result<(), String> {
         let (min, max) = (latency.min_ns, latency.max_ns);
         return Err(format!("latency: from {min} to {max} ns"));
     }
+    let mut told = Vec::new();
     for (name, value) in &latency.percentiles_ns {
         let share = name.strip_prefix('p').and_then(|share| share.parse::<f64>().ok());
-        if !share.is_some_and(|share| (0.0..=100.0).contains(&share)) {
+        let Some(share) = share.filter(|share| (0.0..=100.0).contains(share)) else {
             return Err(format!("latency.percentiles_ns: {name:?} is no percentile"));
-        }
-        if !value.as_f64().is_some_and(|ns| ns >= 0.0) {
+        };
+        let Some(ns) = value.as_f64().filter(|ns| *ns >= 0.0) else {
             return Err(format!("latency.percentiles_ns.{name}: {value} is no time"));
-        }
+        };
+        told.push((share, ns));
     }
-    Ok(())
+    told.sort_by(|one, other| one.0.total_cmp(&other.0));
+    match told.is_sorted_by(|one, other| one.1 <= other.1) {
+        true => Ok(()),
+        false => Err("latency.percentiles_ns: a higher percentile is a shorter time".to_owned()),
+    }
 }
 
 /// Refuses a size below zero, at any depth.

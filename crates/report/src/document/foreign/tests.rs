@@ -41,7 +41,8 @@ fn jobs_of_fio_are_rows_of_rates_and_requests() {
             ("fio/read-iops", "operations/s", Some(1000.0), 1),
             ("fio/read", "bytes/s", Some(8_192_000.0), 1),
             ("fio/read-iops", "operations/s", Some(2000.0), 1),
-            ("fio/job", "", None, 0),
+            ("fio/read", "", None, 0),
+            ("fio/read-iops", "", None, 0),
         ]
     );
     let parameters = Value::from(record.results[0].parameters.clone());
@@ -53,7 +54,46 @@ fn jobs_of_fio_are_rows_of_rates_and_requests() {
     assert_eq!(told, ["p50", "p99"], "beyond p99.9 there is one request");
     assert_eq!((latency.operations, latency.max_ns), (1000, 9000.0));
     assert_eq!(record.results[4].status, Status::Failed);
-    assert_eq!((record.end.exit_code, record.end.errors.len()), (1, 1));
+    assert_eq!(record.end.exit_code, 1);
+    assert_eq!(record.end.errors, ["job \"bad\" failed with error 5"]);
+}
+
+#[test]
+fn what_fio_says_before_its_document_is_passed_over() {
+    let notes = "note: queue depth will be capped at 1\nfio: io_u error on file {}\n";
+    let document = "{\n  \"fio version\" : \"fio-3.36\",\n  \"jobs\" : [{\"jobname\": \"a\", \"error\": 5}]\n}\n";
+    let parse = |text: String| parse(text.as_bytes(), Path::new("x"));
+    assert_eq!(parse(format!("{notes}{document}")).unwrap(), parse(document.to_owned()).unwrap());
+    let cut = parse(format!("{notes}{}", &document[..40])).unwrap_err().to_string();
+    assert!(cut.contains("cut off: the JSON document ends at line 5, column "), "{cut}");
+    assert!(parse(format!("{notes}{{}}")).unwrap_err().to_string().contains("no flatout record"));
+}
+
+#[test]
+fn a_time_whose_unit_is_not_known_is_no_figure() {
+    let run = |unit: Value| json!({"name": "a", "run_type": "iteration", "real_time": 5.0, "time_unit": unit});
+    for (unit, median) in [(json!("ms"), Some(5e6)), (json!("min"), None), (Value::Null, None)] {
+        let record = read(&json!({"context": {}, "benchmarks": [run(unit)]})).unwrap();
+        assert_eq!(record.results[0].median, median);
+        assert_eq!(record.end.exit_code, i32::from(median.is_none()));
+    }
+}
+
+#[test]
+fn a_job_of_fio_that_failed_has_the_rows_that_it_would_have() {
+    let job = |error: u32, rw: &str| {
+        let way = json!({"total_ios": 9, "bw_bytes": 4096, "iops": 1.0});
+        json!({"jobname": "a", "error": error, "read": way, "job options": {"rw": rw}})
+    };
+    let ids = |error, rw| {
+        let record = read(&json!({"fio version": "fio-3.33", "jobs": [job(error, rw)]})).unwrap();
+        let medians = record.results.iter().filter(|row| row.median.is_some()).count();
+        (record.results.iter().map(|row| row.id[4..].to_owned()).collect::<Vec<_>>(), medians)
+    };
+    assert_eq!(ids(0, "randread"), (vec!["read".to_owned(), "read-iops".to_owned()], 2));
+    assert_eq!(ids(5, "randread"), (vec!["read".to_owned(), "read-iops".to_owned()], 0));
+    let (mixed, _) = ids(5, "randrw");
+    assert_eq!(mixed, ["read", "read-iops", "write", "write-iops"]);
 }
 
 #[test]
