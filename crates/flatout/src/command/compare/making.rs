@@ -5,8 +5,9 @@
 //! has a busy hour, does so to both.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -98,11 +99,9 @@ fn ended(command: &mut Command, cancel: CancelToken) -> io::Result<Option<(ExitS
     process::end_with_us(command);
     let mut child = command.stdin(Stdio::null()).spawn()?;
     let mut said = Vec::new();
-    let heard = match (child.stdout.take(), child.stderr.take()) {
-        (Some(pipe), _) => hear(pipe, &mut said),
-        (None, Some(pipe)) => hear(pipe, &mut said),
-        (None, None) => Ok(true),
-    };
+    let pipes = [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)];
+    let pipe = pipes.into_iter().flatten().next();
+    let heard = pipe.map_or(Ok(true), |pipe| hear(pipe.into(), &mut said));
     let pid = Pid::from_child(&child);
     if !matches!(heard, Ok(true)) || !is_over(pid) {
         let _ = kill_process_group(pid, Signal::TERM).or_else(|_| kill_process(pid, Signal::TERM));
@@ -120,16 +119,19 @@ fn is_over(pid: Pid) -> bool {
     !matches!(waited, Ok(Ok(Ready::Cancelled)))
 }
 
-/// Reads a pipe to its end; returns whether no signal came first.
-fn hear(mut pipe: impl Read + AsFd, said: &mut Vec<u8>) -> io::Result<bool> {
+/// Reads a pipe to its end, or beyond what any document has; returns whether no signal came first.
+fn hear(mut pipe: File, said: &mut Vec<u8>) -> io::Result<bool> {
     let mut chunk = vec![0; CHUNK_BYTES];
-    while cancel::wait_readable(pipe.as_fd(), None)? == Ready::Readable {
+    while said.len() as u64 <= document::MAX_DOCUMENT_BYTES {
+        if cancel::wait_readable(pipe.as_fd(), None)? != Ready::Readable {
+            return Ok(false);
+        }
         match pipe.read(&mut chunk)? {
-            0 => return Ok(true),
+            0 => break,
             length => said.extend_from_slice(&chunk[..length]),
         }
     }
-    Ok(false)
+    Ok(true)
 }
 
 /// What flatout is told to do.

@@ -37,6 +37,12 @@ fn a_run_is_ended_by_the_signal_that_ends_the_comparison() {
 }
 
 #[test]
+fn a_program_that_prints_without_end_is_no_flatout() {
+    let ran = compare(&Folder::new(), &["--runs=2", "yes", "yes", "--", "--"]).run();
+    ran.complains(2, &["\"yes\" printed no record (signal: 13", "longer than 64 MiB"]);
+}
+
+#[test]
 fn each_run_is_made_in_its_state() {
     let folder = Folder::new();
     fs::write(folder.join("data"), vec![7; 1 << 20]).unwrap();
