@@ -48,7 +48,7 @@ pub fn render_beside(
     match format {
         Format::Table => terminal::text(&page::of_record(record, earlier), style),
         Format::Json => json::document(record),
-        Format::Csv => csv::document(record),
+        Format::Csv => csv::document(&[(None, record)]),
         Format::Markdown => markdown::document(&page::of_record(record, earlier)),
         Format::Html => html::page(record, earlier, identity),
         Format::OpenMetrics => openmetrics::document(record, identity),

@@ -94,7 +94,8 @@ fn fill(folder: &Path, files: &[(String, String)]) -> Result<(), String> {
 fn shown(records: &[(String, Record)], earlier: &[Record], arguments: &Report) -> String {
     let format = arguments.output.format();
     if let (Format::Csv, 2..) = (format, records.len()) {
-        return csv::documents(records);
+        let named = records.iter().map(|(name, record)| (Some(name.as_str()), record));
+        return csv::document(&named.collect::<Vec<_>>());
     }
     let mut all = String::new();
     for (index, (name, record)) in records.iter().enumerate() {

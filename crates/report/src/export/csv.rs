@@ -30,17 +30,9 @@ const FACT: &str = "audit_";
 /// The column that says from which file a row is, where there are several.
 const SOURCE: &str = "record";
 
-/// The record's results as CSV with a heading line.
-pub fn document(record: &Record) -> String {
-    lines(&[(None, record)])
-}
-
-/// The results of several records in one table; its first column, `record`, names the file.
-pub fn documents(records: &[(String, Record)]) -> String {
-    lines(&records.iter().map(|(name, record)| (Some(name), record)).collect::<Vec<_>>())
-}
-
-fn lines(records: &[(Option<&String>, &Record)]) -> String {
+/// The results of records as CSV with a heading line; where they have names the first column, `record`, has
+/// these.
+pub fn document(records: &[(Option<&str>, &Record)]) -> String {
     let results = || records.iter().flat_map(|(_, record)| &record.results);
     let keys: BTreeSet<&String> = results().flat_map(|o| o.parameters.keys()).collect();
     let facts: BTreeSet<&String> = results().flat_map(facts).map(|(k, _)| k).collect();
@@ -51,16 +43,13 @@ fn lines(records: &[(Option<&String>, &Record)]) -> String {
     let heads = heads.chain(keys.iter().map(|key| parameter_head(key, &fact_heads)));
     let heads = heads.chain(AFTER.split(' ').map(str::to_owned));
     push_line(&mut out, heads.chain(fact_heads.iter().cloned()));
-    let rows = records.iter().flat_map(|(name, record)| {
-        record.results.iter().map(move |outcome| (name.cloned(), outcome))
-    });
-    for (name, outcome) in rows {
-        let parameters =
-            keys.iter().map(|key| outcome.parameters.get(*key).map_or_else(String::new, raw));
+    for (name, outcome) in records.iter().flat_map(|(n, r)| r.results.iter().map(move |o| (n, o))) {
         let own: BTreeMap<&String, &Value> = self::facts(outcome).collect();
-        let facts = facts.iter().map(|key| own.get(key).map_or_else(String::new, |v| raw(v)));
-        let fields = name.into_iter().chain([outcome.id.clone()]).chain(parameters);
-        push_line(&mut out, fields.chain(figures(outcome)).chain(facts));
+        let told = |value: Option<&Value>| value.map_or_else(String::new, raw);
+        let parameters = keys.iter().map(|key| told(outcome.parameters.get(*key)));
+        let facts = facts.iter().map(|key| told(own.get(key).copied()));
+        let fields = name.map(str::to_owned).into_iter().chain([outcome.id.clone()]);
+        push_line(&mut out, fields.chain(parameters).chain(figures(outcome)).chain(facts));
     }
     out
 }

@@ -141,5 +141,6 @@ fn fio_document_of_a_disk() {
 #[test]
 fn lines_of_two_records() {
     let records = ["read", "write"].map(|name| (format!("{name}, \"x\""), record(name)));
-    same(csv::documents(&records), "two.csv");
+    let named = records.each_ref().map(|(name, record)| (Some(name.as_str()), record));
+    same(csv::document(&named), "two.csv");
 }

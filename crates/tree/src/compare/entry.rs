@@ -16,7 +16,6 @@ use crate::file_data::{self, find, kind_of};
 const HOLE_TOLERANCE_BYTES: u64 = 1 << 20;
 /// Of larger files, one part in this many.
 const HOLE_TOLERANCE_PART: u64 = 16;
-const SECTOR_BYTES: u64 = 512;
 
 /// Attributes that belong to the place, not to the file.
 const FOREIGN_ATTRIBUTES: [&[u8]; 1] = [b"security.selinux"];
@@ -91,7 +90,7 @@ impl Walk {
             return self.differ(Kind::Size, detail);
         }
         let length_bytes = source.st_size as u64;
-        let taken = [source, target].map(|facts| facts.st_blocks as u64 * SECTOR_BYTES);
+        let taken = [source, target].map(file_data::room_bytes);
         let tolerance = HOLE_TOLERANCE_BYTES.max(length_bytes / HOLE_TOLERANCE_PART);
         if taken[1] > taken[0] + tolerance {
             let detail = || format!("{} bytes on the disk became {}", taken[0], taken[1]);

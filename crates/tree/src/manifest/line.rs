@@ -10,8 +10,8 @@ use super::{LineEnd, digits, escape};
 /// Longer words before a parenthesis are no tags.
 const MAX_TAG_BYTES: usize = 24;
 
-/// Tags that other programs write for our algorithms, besides [`Algorithm::tag`].
-const OTHER_TAGS: [(&[u8], Algorithm); 1] = [(b"SHA2-256", Algorithm::Sha256)];
+/// The tag of openssl for SHA-256, besides [`Algorithm::tag`].
+const OTHER_SHA256_TAG: &[u8] = b"SHA2-256";
 
 /// xxhsum's tag for an XXH128 whose bytes are turned around.
 const LITTLE_ENDIAN_TAG: &[u8] = b"XXH128_LE";
@@ -67,10 +67,16 @@ pub fn parse(line: &[u8], end: LineEnd, asked: Option<Algorithm>) -> Option<Resu
         (Some(rest), LineEnd::Feed) => (rest, escape::unescaped),
         _ => (text, |name| Some(name.to_vec())),
     };
-    let entry = match Tagged::split(text) {
-        Some(tagged) => tagged.entry(spelling, asked),
-        None => untagged(text, spelling, asked).ok_or(Fault::Malformed),
+    let Some([tag, written, digits]) = tagged(text) else {
+        return Some(untagged(text, spelling, asked).ok_or(Fault::Malformed));
     };
+    let entry = of_tag(tag, digits).and_then(|digest| match asked {
+        Some(asked) if asked != digest.algorithm() => Err(Fault::Unasked(digest.algorithm().tag())),
+        _ => {
+            let name = name(written, spelling).ok_or(Fault::Malformed)?;
+            Ok(Entry { name, digests: vec![digest], is_untagged: false })
+        }
+    });
     Some(entry)
 }
 
@@ -83,56 +89,37 @@ fn name(bytes: &[u8], spelling: Spelling) -> Option<OsString> {
     (!name.is_empty() && !name.contains(&0)).then(|| OsString::from_vec(name))
 }
 
-/// `TAG (NAME) = DIGITS`, as cksum, b3sum, xxhsum and the BSDs write it; `TAG(NAME)= DIGITS` is
-/// openssl's.
-struct Tagged<'a> {
-    tag: &'a [u8],
-    name: &'a [u8],
-    digits: &'a [u8],
+/// Tag, name and digits of `TAG (NAME) = DIGITS`, as cksum, b3sum, xxhsum and the BSDs write it;
+/// `TAG(NAME)= DIGITS` is openssl's.
+fn tagged(text: &[u8]) -> Option<[&[u8]; 3]> {
+    let is_tag = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_/".contains(byte);
+    let tag_bytes = text.iter().take(MAX_TAG_BYTES + 1).take_while(|byte| is_tag(byte)).count();
+    let (tag, rest) = text.split_at(tag_bytes);
+    if tag.is_empty() || tag_bytes > MAX_TAG_BYTES {
+        return None;
+    }
+    let rest = rest.strip_prefix(b" ").unwrap_or(rest).strip_prefix(b"(")?;
+    // A name may hold anything, but digits hold no parenthesis: the last one ends the name.
+    let close = rest.iter().rposition(|&byte| byte == b')')?;
+    let digits = rest[close + 1..].trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
+    let digits = digits.strip_suffix(b"\r").unwrap_or(digits);
+    digits::are_digits(digits).then_some([tag, &rest[..close], digits])
 }
 
-impl<'a> Tagged<'a> {
-    fn split(text: &'a [u8]) -> Option<Self> {
-        let is_tag = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_/".contains(byte);
-        let tag_bytes = text.iter().take(MAX_TAG_BYTES + 1).take_while(|byte| is_tag(byte)).count();
-        let (tag, rest) = text.split_at(tag_bytes);
-        if tag.is_empty() || tag_bytes > MAX_TAG_BYTES {
-            return None;
-        }
-        let rest = rest.strip_prefix(b" ").unwrap_or(rest).strip_prefix(b"(")?;
-        // A name may hold anything, but digits hold no parenthesis: the last one ends the name.
-        let close = rest.iter().rposition(|&byte| byte == b')')?;
-        let digits = rest[close + 1..].trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
-        let digits = digits.strip_suffix(b"\r").unwrap_or(digits);
-        digits::are_digits(digits).then_some(Self { tag, name: &rest[..close], digits })
+fn of_tag(tag: &[u8], digits: &[u8]) -> Result<Digest, Fault> {
+    let is_own = |known: &Algorithm| known.tag().as_bytes() == tag;
+    let algorithm = match tag {
+        LITTLE_ENDIAN_TAG => Some(Algorithm::Xxh3),
+        OTHER_SHA256_TAG => Some(Algorithm::Sha256),
+        _ => Algorithm::ALL.into_iter().find(is_own),
+    };
+    let foreign = || Fault::Foreign(String::from_utf8_lossy(tag).into_owned());
+    let digest = digits::parse(algorithm.ok_or_else(foreign)?, digits).ok_or(Fault::Malformed)?;
+    if tag != LITTLE_ENDIAN_TAG {
+        return Ok(digest);
     }
-
-    fn entry(&self, spelling: Spelling, asked: Option<Algorithm>) -> Result<Entry, Fault> {
-        let digest = self.digest()?.ok_or(Fault::Malformed)?;
-        if asked.is_some_and(|asked| asked != digest.algorithm()) {
-            return Err(Fault::Unasked(digest.algorithm().tag()));
-        }
-        let name = name(self.name, spelling).ok_or(Fault::Malformed)?;
-        Ok(Entry { name, digests: vec![digest], is_untagged: false })
-    }
-
-    fn digest(&self) -> Result<Option<Digest>, Fault> {
-        if self.tag == LITTLE_ENDIAN_TAG {
-            return Ok(digits::parse(Algorithm::Xxh3, self.digits).map(turned));
-        }
-        let ours = Algorithm::ALL.into_iter().find(|known| known.tag().as_bytes() == self.tag);
-        let others = || OTHER_TAGS.iter().find(|(tag, _)| *tag == self.tag).map(|known| known.1);
-        match ours.or_else(others) {
-            Some(algorithm) => Ok(digits::parse(algorithm, self.digits)),
-            None => Err(Fault::Foreign(String::from_utf8_lossy(self.tag).into_owned())),
-        }
-    }
-}
-
-fn turned(digest: Digest) -> Digest {
-    let mut bytes = digest.as_bytes().to_vec();
-    bytes.reverse();
-    Digest::new(digest.algorithm(), &bytes)
+    let turned: Vec<u8> = digest.as_bytes().iter().rev().copied().collect();
+    Ok(Digest::new(digest.algorithm(), &turned))
 }
 
 /// `DIGITS  NAME` or `DIGITS *NAME`; with one space, `DIGITS NAME` of the BSDs.

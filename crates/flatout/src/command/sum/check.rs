@@ -105,11 +105,9 @@ impl Check<'_, '_> {
                 None
             }
             Ok(mut entry) => {
-                {
-                    let mut counts = self.counts.borrow_mut();
-                    counts.proper += 1;
-                    counts.taken_for_xxh3 += u64::from(self.is_taken_for_xxh3(&entry));
-                }
+                let mut counts = self.counts.borrow_mut();
+                counts.proper += 1;
+                counts.taken_for_xxh3 += u64::from(self.is_taken_for_xxh3(&entry));
                 if let Some(algorithm) = self.likely.get() {
                     entry.prefer(algorithm);
                 }
@@ -174,7 +172,6 @@ impl Check<'_, '_> {
 
 /// Says what a manifest came to.
 fn conclude(session: &mut Session<'_>, path: &Path, counts: &Counts) {
-    let is_strict = session.arguments.strict && counts.malformed > 0;
     if counts.proper == 0 {
         // Where other complaints were made, this one would only hide them.
         if counts.foreign == 0 && !counts.is_cut {
@@ -184,7 +181,7 @@ fn conclude(session: &mut Session<'_>, path: &Path, counts: &Counts) {
         }
         return;
     }
-    if is_strict {
+    if session.arguments.strict && counts.malformed > 0 {
         session.differ();
     }
     if !session.arguments.status {

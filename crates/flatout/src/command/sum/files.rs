@@ -16,13 +16,11 @@ pub fn items(arguments: &Sum, left_out: Vec<Inode>) -> impl Iterator<Item = Yiel
     let is_recursive = arguments.recursive;
     arguments.operands().into_iter().flat_map(move |path| {
         let is_tree = is_recursive && path.as_os_str() != "-";
-        let (one, tree) = if is_tree {
+        let one = (!is_tree).then(|| Ok(item(path.clone(), wanted.clone())));
+        let tree = is_tree.then(|| {
             let walk = Walk::new(path, wanted.clone());
-            let without = |walk: Walk, inode: &Inode| walk.without(inode.0, inode.1);
-            (None, Some(left_out.iter().fold(walk, without)))
-        } else {
-            (Some(Ok(item(path, wanted.clone()))), None)
-        };
+            left_out.iter().fold(walk, |walk, inode| walk.without(inode.0, inode.1))
+        });
         one.into_iter().chain(tree.into_iter().flatten())
     })
 }

@@ -99,15 +99,10 @@ pub fn check<'b>(session: Session<'b>, path: &Path, mut input: impl BufRead) -> 
     };
     let mut line = Vec::new();
     let items = std::iter::from_fn(|| {
-        loop {
-            if check.session.borrow().is_over() || !check.read(&mut input, &mut line) {
-                return None;
-            }
-            if let Some(item) = check.item(&line) {
-                return Some(item);
-            }
-        }
+        let goes_on = !check.session.borrow().is_over() && check.read(&mut input, &mut line);
+        goes_on.then(|| check.item(&line))
     });
+    let items = items.flatten();
     in_threads(threads, cancel, items, |summed| check.found(summed));
     if !check.session.borrow().is_over() {
         check.conclude();
@@ -184,11 +179,7 @@ impl Check<'_, '_> {
             match look(&place, record.name.as_bytes(), is_root.then_some(c"/.")) {
                 Ok(found) => found,
                 Err(error) if is_gone(&error) && record.is_file() && record.digest.is_some() => {
-                    return Some(Ok(Item {
-                        place,
-                        shown: record.name,
-                        wanted: wanted(record.digest),
-                    }));
+                    return item(place, record);
                 }
                 Err(error) => {
                     let mut session = self.session.borrow_mut();
@@ -225,7 +216,7 @@ impl Check<'_, '_> {
                 if !is_right {
                     self.state.borrow_mut().spoiled.insert(record.name.clone());
                 }
-                Some(Ok(Item { place, shown: record.name, wanted: wanted(record.digest) }))
+                item(place, record)
             }
             _ => {
                 if is_right {
@@ -299,8 +290,10 @@ impl Check<'_, '_> {
     }
 }
 
-fn wanted(digest: Option<flatout_io::digest::Digest>) -> Wanted {
-    Wanted::Match(digest.into_iter().collect())
+/// A file whose bytes are to be read.
+fn item(place: Place, record: Record) -> Option<Yielded> {
+    let wanted = Wanted::Match(record.digest.into_iter().collect());
+    Some(Ok(Item { place, shown: record.name, wanted }))
 }
 
 fn look(place: &Place, path: &[u8], end: Option<&CStr>) -> io::Result<(Record, Stat)> {

@@ -106,12 +106,14 @@ impl<'a> Session<'a> {
         self.tell(shown, &what)
     }
 
-    /// Says a word about a file, unless the exit code is all that is wanted.
+    /// Writes `NAME: WORD` where lines are written, unless the exit code is all that is wanted.
     pub fn tell(&mut self, shown: &OsStr, word: &str) -> ControlFlow<()> {
-        match self.arguments.status {
-            true => ControlFlow::Continue(()),
-            false => self.say(shown, word),
+        if self.arguments.status || self.document.is_some() {
+            return ControlFlow::Continue(());
         }
+        let mut line = named(shown, word);
+        line.push(b'\n');
+        self.write(&line)
     }
 
     /// Takes in that an entry is as it should be.
@@ -226,16 +228,6 @@ impl<'a> Session<'a> {
                 self.write(row.as_bytes())
             }
         }
-    }
-
-    /// Writes `NAME: WORD` where lines are written.
-    pub fn say(&mut self, shown: &OsStr, word: &str) -> ControlFlow<()> {
-        if self.document.is_some() {
-            return ControlFlow::Continue(());
-        }
-        let mut line = named(shown, word);
-        line.push(b'\n');
-        self.write(&line)
     }
 
     /// Writes what is left; returns the exit code.
