@@ -234,7 +234,8 @@ impl Check<'_, '_> {
         match session.judged(&summed)? {
             Judged::Matches(_) if !is_spoiled => session.right(&summed.shown),
             Judged::Differs => session.tell_wrong(&summed.shown, "other bytes"),
-            Judged::Matches(_) | Judged::Failed | Judged::LeftOut => ControlFlow::Continue(()),
+            Judged::Failed => session.tell(&summed.shown, "FAILED open or read"),
+            Judged::Matches(_) | Judged::LeftOut => ControlFlow::Continue(()),
         }
     }
 

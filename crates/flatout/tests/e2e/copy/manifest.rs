@@ -118,7 +118,7 @@ fn assert_found(folder: &Folder, changes: &[Change<'_>]) {
         let ran = check(folder);
         assert_eq!(ran.code, Some(1), "{said}{ran}");
         let said_it = format!("{}{}", ran.stdout, ran.stderr);
-        assert!(said_it.contains(said), "{said}{ran}");
+        assert!(said_it.contains(said) && ran.stdout.contains(": FAILED "), "{said}{ran}");
         let loose = run(folder, &["sum", "--check", "--quiet", "list"]);
         let has_other_bytes = ran.stdout.contains("other bytes");
         assert_eq!(loose.code, Some(i32::from(*is_always || has_other_bytes)), "{said}{loose}");
