@@ -209,6 +209,18 @@ fn results_go_into_a_file_as_a_whole_or_not_at_all() {
     assert_eq!(fs::read_to_string(folder.join("flatout.prom")).unwrap(), text);
     let nowhere = folder.flatout(["report", "result", "--output", "no/such/file"]).run();
     nowhere.complains(1, &["cannot write", "no/such/file"]);
+    let under = ["sh", "-c", "ulimit -f 1 && exec \"$@\"", "sh"];
+    let ran = folder.under(&under, &["report", "result", "--output", "page.html"]).run();
+    ran.complains(1, &["cannot write", "page.html", "File too large (ulimit -f: "]);
+}
+
+#[test]
+fn a_record_of_another_program_follows_the_schema() {
+    let folder = Folder::new();
+    let document = r#"{"results": [{"command": "true", "times": [0.001, 0.002]}]}"#;
+    fs::write(folder.join("result"), document).unwrap();
+    let ran = folder.flatout(["report", "result", "--format", "json"]).run();
+    crate::schema::assert_valid(&serde_json::from_str(&ran.exits(0).stdout).unwrap());
 }
 
 #[test]
