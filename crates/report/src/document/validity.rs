@@ -1,7 +1,7 @@
 //! What the types of a record do not say: which figures can be together in a row.
 //!
-//! The parser has already refused what is no finite number. Text may be anything; it is escaped
-//! where it is shown.
+//! The parser has already refused what is no finite number, but units of other programs are converted. Text
+//! may be anything; it is escaped where it is shown.
 
 use flatout_measure::record::{Ceiling, Latency, Load, Outcome, Record};
 use flatout_measure::sampler::fact::USE_OF_CPUS;
@@ -25,7 +25,11 @@ pub(super) fn check(record: &Record) -> Result<(), String> {
     if let Some(load) = &record.end.load {
         machine_load(load).map_err(|why| format!("end.load.{why}"))?;
     }
-    sizes(&record.start.environment).map_err(|why| format!("start.environment.{why}"))?;
+    let environment = &record.start.environment;
+    if !environment.is_object() && !environment.is_null() {
+        return Err("start.environment: it is no object".to_owned());
+    }
+    sizes(environment).map_err(|why| format!("start.environment.{why}"))?;
     let cpus = record.end.load.as_ref().map_or(f64::INFINITY, |load| f64::from(load.cpus));
     for (index, outcome) in record.results.iter().enumerate() {
         row(outcome).map_err(|why| format!("results[{index}].{why}"))?;
@@ -77,9 +81,10 @@ fn row(outcome: &Outcome) -> Result<(), String> {
         return Err(format!("n: {n}, but there are {} samples", samples.len()));
     }
     // Rates, times, counts and ratios: no unit of a figure goes below zero.
-    let below_zero = |figure: &f64| *figure < 0.0;
-    if samples.iter().chain(median).chain(ci95.iter().flatten()).any(below_zero) {
-        return Err(format!("samples, median or ci95: a figure below zero in {:?}", outcome.unit));
+    let cannot_be = |figure: &&f64| !(0.0..=f64::MAX).contains(*figure);
+    if let Some(figure) = samples.iter().chain(median).chain(ci95.iter().flatten()).find(cannot_be)
+    {
+        return Err(format!("samples, median or ci95: a figure of {figure} {}", outcome.unit));
     }
     if let Some([low, high]) = ci95 {
         if low > high {

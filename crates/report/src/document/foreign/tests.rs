@@ -214,6 +214,8 @@ fn a_document_of_theirs_without_a_result_is_refused() {
         let said = read(&document).unwrap_err();
         assert!(said.contains(part), "{said}");
     }
-    let below = json!({"results": [{"command": "a", "times": [-1.0]}]});
-    assert!(read(&below).unwrap_err().contains("a figure below zero"));
+    for (time, said) in [(-1.0, "a figure of -1000000000 ns"), (1e308, "a figure of inf ns")] {
+        let document = json!({"results": [{"command": "a", "times": [time]}]});
+        assert!(read(&document).unwrap_err().contains(said));
+    }
 }
