@@ -138,8 +138,7 @@ fn record(bytes: &[u8]) -> Result<Record, Cause> {
     Ok(record)
 }
 
-/// The document of fio behind the lines that it writes to the same place before it: notes and errors. They
-/// stay as empty ones.
+/// The document of fio behind notes and errors that it writes before it; these stay as empty lines.
 fn behind_notes(text: &str) -> Option<String> {
     let notes = text.find("\n{\n  \"fio version\"").filter(|_| !text.starts_with('{'))? + 1;
     Some("\n".repeat(text[..notes].lines().count()) + &text[notes..])

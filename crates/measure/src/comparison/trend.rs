@@ -105,7 +105,6 @@ pub fn trend(records: &[Record]) -> Trend {
 /// out: they change with these.
 fn row(group: &Group<'_>, runs: usize) -> Option<TrendRow> {
     let Outcome { id, parameters, .. } = group.first();
-    // What failed may not say of what unit it would have been.
     let Outcome { unit, better, .. } = group.figures().next()?;
     let mut figures = vec![None; runs];
     for (run, outcome) in &group.outcomes {

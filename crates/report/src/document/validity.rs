@@ -25,11 +25,10 @@ pub(super) fn check(record: &Record) -> Result<(), String> {
     if let Some(load) = &record.end.load {
         machine_load(load).map_err(|why| format!("end.load.{why}"))?;
     }
-    let environment = &record.start.environment;
-    if !environment.is_object() && !environment.is_null() {
+    if !matches!(record.start.environment, Value::Object(_) | Value::Null) {
         return Err("start.environment: it is no object".to_owned());
     }
-    sizes(environment).map_err(|why| format!("start.environment.{why}"))?;
+    sizes(&record.start.environment).map_err(|why| format!("start.environment.{why}"))?;
     let cpus = record.end.load.as_ref().map_or(f64::INFINITY, |load| f64::from(load.cpus));
     for (index, outcome) in record.results.iter().enumerate() {
         row(outcome).map_err(|why| format!("results[{index}].{why}"))?;

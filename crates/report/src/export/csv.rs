@@ -30,8 +30,7 @@ const FACT: &str = "audit_";
 /// The column that says from which file a row is, where there are several.
 const SOURCE: &str = "record";
 
-/// The results of records as CSV with a heading line; where they have names the first column, `record`, has
-/// these.
+/// The results as CSV with a heading line; where records have names, these are the first column.
 pub fn document(records: &[(Option<&str>, &Record)]) -> String {
     let results = || records.iter().flat_map(|(_, record)| &record.results);
     let keys: BTreeSet<&String> = results().flat_map(|o| o.parameters.keys()).collect();

@@ -248,8 +248,7 @@ impl<'a> Reader<'a> {
         Ok((hasher.finish(), done))
     }
 
-    /// A large file: shared out where the page cache holds it or it is nearly all holes, else read around
-    /// the cache.
+    /// A large file: shared out where it is cached or nearly all holes, else read around the page cache.
     fn in_parts(
         &mut self,
         opened: Opened,

@@ -208,9 +208,7 @@ fn conclude(session: &mut Session<'_>, path: &Path, counts: &Counts) {
 
 /// A closing line about one, or about several.
 fn warn(count: u64, [one, several]: [&str; 2]) {
-    match count {
-        0 => {}
-        1 => output::complain(&format!("WARNING: 1 {one}")),
-        count => output::complain(&format!("WARNING: {count} {several}")),
+    if count > 0 {
+        output::complain(&format!("WARNING: {count} {}", if count == 1 { one } else { several }));
     }
 }
