@@ -220,7 +220,7 @@ fn a_record_of_another_program_follows_the_schema() {
     let document = r#"{"results": [{"command": "true", "times": [0.001, 0.002]}]}"#;
     fs::write(folder.join("result"), document).unwrap();
     let ran = folder.flatout(["report", "result", "--format", "json"]).run();
-    crate::schema::assert_valid(&serde_json::from_str(&ran.exits(0).stdout).unwrap());
+    assert_valid(&serde_json::from_str(&ran.exits(0).stdout).unwrap());
 }
 
 #[test]
