@@ -77,7 +77,12 @@ enum Cause {
 /// At most [`MAX_DOCUMENT_BYTES`] are read, and three times that is taken besides
 /// [`MAX_MEMORY_BYTES`].
 pub fn read(path: &Path) -> Result<Record, DocumentError> {
-    parse_from(File::open(path).map_err(|error| named(path, error.into()))?, path)
+    let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
+    let (facts, file) = opened.map_err(|error| named(path, error.into()))?;
+    if facts.is_file() && facts.len() > MAX_DOCUMENT_BYTES {
+        return Err(named(path, Cause::TooLong));
+    }
+    parse_from(file, path)
 }
 
 /// Reads a record to the end of a stream; `path` is what errors call it, `-` standard input.

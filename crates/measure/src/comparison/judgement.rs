@@ -33,7 +33,6 @@ pub(super) fn measured(old: &Group<'_>, new: &Group<'_>, same_run: bool) -> Row 
     for (group, figure) in [(old, &mut row.old), (new, &mut row.new)] {
         let is_alike = |row: &Outcome| row.unit == told.unit && row.better == told.better;
         if !group.figures().all(is_alike) {
-            // In the unit of the row it would be another figure.
             figure.median = None;
             row.reason = Some(Reason::UnitsDiffer);
         }

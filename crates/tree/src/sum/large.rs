@@ -180,8 +180,7 @@ impl Large {
         progress
     }
 
-    /// Maps a segment, or reads it where it cannot be mapped, has a hole, or its bytes are wanted: tmpfs
-    /// gives a page of a hole that is looked at through a mapping memory.
+    /// Maps a segment; reads it where it has a hole (tmpfs would fill a mapped one) or its bytes are wanted.
     fn part(&self, index: u64, reader: &mut Reader<'_>) -> Result<Part, Failure> {
         let (offset, length) = self.cut.segment(index);
         let whole = Some((offset, offset + length as u64));

@@ -44,8 +44,7 @@ const LARGE_BYTES: u64 = 4 << 20;
 /// Segments of a digest that goes from front to end. Figure: SHA-256 of 1 GiB, 2 CPUs (Zen 4), takes
 /// 0.65 s, and 0.74 s in segments of 256 KiB: threads wake each other four times as often.
 const SERIAL_SEGMENT_BYTES: u64 = 1 << 20;
-/// A file with data in one of so many parts of it at most is not read around the page cache: its holes
-/// are not read at all, and all threads digest them.
+/// All threads share a file with data in one of so many parts of it at most, and do not read its holes.
 const MOSTLY_HOLE: u64 = 8;
 /// Bytes of all windows together that threads may have mapped.
 const WINDOWS_BYTES: u64 = 16 << 20;
