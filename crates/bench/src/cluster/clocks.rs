@@ -20,11 +20,6 @@ impl Offset {
         here_ns.saturating_add_signed(self.ns)
     }
 
-    /// A time of this clock, on the first one's.
-    pub(super) fn here(self, there_ns: u64) -> u64 {
-        there_ns.saturating_add_signed(-self.ns)
-    }
-
     /// What exchanges say: sent, read there, received.
     fn of(exchanges: impl Iterator<Item = [u64; 3]>) -> Self {
         let fastest = exchanges.min_by_key(|[sent, _, back]| back - sent);
@@ -67,7 +62,6 @@ mod tests {
         let offset = Offset::of(exchanges.into_iter());
         assert_eq!(offset, Offset { ns: 999_990, error_ns: 50 });
         assert!(offset.ns.abs_diff(1_000_000) <= offset.error_ns);
-        assert_eq!(offset.here(offset.there(77)), 77);
         // One that was started later.
         let behind = Offset::of([[9_000, 1_000, 9_010]].into_iter());
         assert_eq!((behind.ns, behind.error_ns), (-8_005, 5));

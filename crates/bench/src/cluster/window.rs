@@ -1,5 +1,5 @@
 //! What several processes did in the same time: three answers to one question, since they neither
-//! begin nor end together.
+//! begin nor end together. Each tells its times since the start that was agreed on, on its own clock.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,24 +8,29 @@ const MOST_POINTS: usize = 512;
 /// The least time between two points.
 const LEAST_STEP_NS: u64 = 100_000;
 
-/// How much was done by when.
+/// What one process did, in nanoseconds since the agreed start.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Curve {
+pub(super) struct Lane {
+    pub(super) start_ns: u64,
+    pub(super) end_ns: u64,
+    pub(super) done: u64,
+    /// How much was done by when, and the least time between two of these.
     points: Vec<(u64, u64)>,
     step_ns: u64,
 }
 
-impl Curve {
-    /// Notes what is done by now, where enough time has passed since the last point.
-    pub(super) fn note(&mut self, now_ns: u64, done: u64) {
+impl Lane {
+    /// Notes that one more is done by now.
+    pub(super) fn note(&mut self, now_ns: u64) {
+        self.done += 1;
         let due = self.points.last().is_none_or(|(last, _)| now_ns >= last + self.step_ns);
         if due {
-            self.keep(now_ns, done);
+            self.keep(now_ns);
         }
     }
 
     /// Notes what is done by now in any case.
-    pub(super) fn keep(&mut self, now_ns: u64, done: u64) {
+    pub(super) fn keep(&mut self, now_ns: u64) {
         if self.points.len() >= MOST_POINTS {
             let mut index = 0;
             self.points.retain(|_| {
@@ -34,34 +39,12 @@ impl Curve {
             });
             self.step_ns = (2 * self.step_ns).max(LEAST_STEP_NS);
         }
-        self.points.push((now_ns, done));
+        self.points.push((now_ns, self.done));
     }
-}
 
-/// What one process did, on the clock of the first one.
-#[derive(Debug, Clone)]
-pub(super) struct Lane {
-    pub(super) start_ns: u64,
-    pub(super) end_ns: u64,
-    pub(super) done: u64,
-    points: Vec<(u64, u64)>,
-}
-
-impl Lane {
-    /// `to_here` turns a time of that process into one of the first one.
-    pub(super) fn new(
-        (start_ns, end_ns): (u64, u64),
-        done: u64,
-        curve: &Curve,
-        to_here: impl Fn(u64) -> u64,
-    ) -> Self {
-        let points = curve.points.iter().map(|&(time, done)| (to_here(time), done));
-        Self {
-            start_ns: to_here(start_ns),
-            end_ns: to_here(end_ns),
-            done,
-            points: points.collect(),
-        }
+    /// From its start to its end.
+    pub(super) fn elapsed_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
     }
 
     /// What was done by a time; between two points as if at one rate.
@@ -100,17 +83,16 @@ pub(super) struct Together {
 }
 
 impl Together {
-    pub(super) fn of(lanes: &[Lane], agreed_ns: u64) -> Self {
-        let least = |time: fn(&Lane) -> u64| lanes.iter().map(time).min().unwrap_or(agreed_ns);
-        let most = |time: fn(&Lane) -> u64| lanes.iter().map(time).max().unwrap_or(agreed_ns);
-        let (first_end, last_end) = (least(|lane| lane.end_ns), most(|lane| lane.end_ns));
-        let last_start = most(|lane| lane.start_ns);
+    pub(super) fn of(lanes: &[&Lane]) -> Self {
+        let least = |time: fn(&Lane) -> u64| lanes.iter().map(|lane| time(lane)).min().unwrap_or(0);
+        let last = |time: fn(&Lane) -> u64| lanes.iter().map(|lane| time(lane)).max().unwrap_or(0);
+        let (first_end, last_end) = (least(|lane| lane.end_ns), last(|lane| lane.end_ns));
+        let last_start = last(|lane| lane.start_ns);
         let by = |time: u64| lanes.iter().map(|lane| lane.done_by(time)).sum::<f64>();
-        let since = |from: u64, to: u64| to.saturating_sub(from);
-        let common_ns = since(last_start, first_end);
+        let common_ns = first_end.saturating_sub(last_start);
         Self {
-            last: Part { amount: by(last_end), elapsed_ns: since(agreed_ns, last_end) },
-            first: Part { amount: by(first_end), elapsed_ns: since(agreed_ns, first_end) },
+            last: Part { amount: by(last_end), elapsed_ns: last_end },
+            first: Part { amount: by(first_end), elapsed_ns: first_end },
             common: (common_ns > 0)
                 .then(|| Part { amount: by(first_end) - by(last_start), elapsed_ns: common_ns }),
         }
@@ -122,37 +104,35 @@ mod tests {
     use super::*;
 
     fn lane(start_ns: u64, end_ns: u64, points: &[(u64, u64)], done: u64) -> Lane {
-        let curve = Curve { points: points.to_vec(), step_ns: 0 };
-        Lane::new((start_ns, end_ns), done, &curve, |time| time)
+        Lane { start_ns, end_ns, done, points: points.to_vec(), step_ns: 0 }
     }
 
     #[test]
     fn three_windows_of_processes_that_begin_and_end_apart() {
         // One is at work from 0 to 100 at 1 per ns, one from 20 to 60 at 2 per ns.
         let lanes = [lane(0, 100, &[(50, 50)], 100), lane(20, 60, &[], 80)];
-        let together = Together::of(&lanes, 0);
+        let together = Together::of(&lanes.each_ref());
         assert_eq!(together.last, Part { amount: 180.0, elapsed_ns: 100 });
         assert_eq!(together.first, Part { amount: 140.0, elapsed_ns: 60 });
         assert_eq!(together.common, Some(Part { amount: 120.0, elapsed_ns: 40 }));
         // Where one has ended before another began, nothing is common.
         let apart = [lane(0, 10, &[], 5), lane(20, 30, &[], 5)];
-        assert_eq!(Together::of(&apart, 0).common, None);
+        assert_eq!(Together::of(&apart.each_ref()).common, None);
     }
 
     #[test]
     fn a_pause_at_the_end_is_no_progress() {
         // Written until 50, then synced until 100.
         let lanes = [lane(0, 100, &[(50, 10)], 10), lane(0, 50, &[(50, 10)], 10)];
-        assert_eq!(Together::of(&lanes, 0).first, Part { amount: 20.0, elapsed_ns: 50 });
+        assert_eq!(Together::of(&lanes.each_ref()).first, Part { amount: 20.0, elapsed_ns: 50 });
     }
 
     #[test]
     fn a_long_curve_is_thinned_and_stays_in_order() {
-        let mut curve = Curve::default();
-        (0..100_000).for_each(|at| curve.note(at * 1_000, at));
-        assert!(curve.points.len() <= MOST_POINTS && curve.points.len() > MOST_POINTS / 4);
-        assert!(curve.points.is_sorted());
-        let lane = Lane::new((0, 100_000_000), 100_000, &curve, |time| time);
+        let mut lane = Lane { end_ns: 100_000_000, ..Lane::default() };
+        (0..100_000).for_each(|at| lane.note(at * 1_000));
+        assert!(lane.points.len() <= MOST_POINTS && lane.points.len() > MOST_POINTS / 4);
+        assert!(lane.points.is_sorted());
         assert!((lane.done_by(50_000_000) - 50_000.0).abs() < 1_000.0);
     }
 }

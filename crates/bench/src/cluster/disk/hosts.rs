@@ -7,7 +7,7 @@ use super::super::window::Lane;
 /// The host whose processes were slowest in the mean; none where there is one host.
 pub(super) fn slowest_host(
     hosts: &[String],
-    lanes: &[Lane],
+    lanes: &[&Lane],
     rate: impl Fn(&Lane) -> f64,
 ) -> Option<String> {
     let mean = |host: &String| {

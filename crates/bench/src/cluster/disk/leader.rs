@@ -65,8 +65,7 @@ pub(super) struct Leader<'d> {
     of: Vec<usize>,
     /// Items that each process has made in each target.
     made: Vec<(Target, Vec<u64>)>,
-    /// The agreed start of the phase that is under way, and what was done at its stonewall.
-    agreed_ns: u64,
+    /// What was done at the stonewall of the phase that is under way.
     reached: Vec<u64>,
     cached_bytes: u64,
     is_buffered: bool,
@@ -106,7 +105,6 @@ impl<'d> Leader<'d> {
             is_unaccounted,
             of,
             made: Vec::new(),
-            agreed_ns: 0,
             reached: Vec::new(),
             cached_bytes: 0,
             is_buffered: false,
@@ -170,7 +168,7 @@ impl<'d> Leader<'d> {
             _ => self.start(phase, row.item_bytes)?,
         };
         if phase.makes() {
-            let items: Vec<u64> = replies.iter().map(|reply| reply.items).collect();
+            let items: Vec<u64> = replies.iter().map(|reply| reply.lane.done).collect();
             self.made.retain(|(target, _)| *target != phase.target());
             self.made.push((phase.target(), items.clone()));
             if row.wear_out == Some(false) {
@@ -206,8 +204,8 @@ impl<'d> Leader<'d> {
         let size = self.team.size();
         let stonewalls = if phase.makes() { 1 } else { OTHER_STONEWALLS };
         let lead_ns = LEAD_NS + LEAD_EACH_NS * size as u64 + 4 * self.team.clock_error_ns();
-        self.agreed_ns = monotonic_ns() + lead_ns;
-        let stop_ns = self.agreed_ns + stonewalls * self.pace.stonewall_ns;
+        let agreed_ns = monotonic_ns() + lead_ns;
+        let stop_ns = agreed_ns + stonewalls * self.pace.stonewall_ns;
         let most = match phase.target() {
             _ if phase == Phase::Find => u64::MAX,
             Target::OwnDirectory | Target::SharedDirectory => self.terms.small,
@@ -220,7 +218,7 @@ impl<'d> Leader<'d> {
         };
         let offsets = self.team.offsets.clone();
         self.team.all(|rank| Command::Start {
-            start_ns: offsets[rank].there(self.agreed_ns),
+            start_ns: offsets[rank].there(agreed_ns),
             stop_ns: offsets[rank].there(stop_ns),
             items: items(rank),
         })
@@ -241,17 +239,9 @@ impl<'d> Leader<'d> {
 
     /// One figure of all answers, and what else they say.
     fn sample(&self, row: &DiskRow, replies: &[Reply]) -> Sample {
-        let offsets = &self.team.offsets;
-        let lanes: Vec<Lane> = replies
-            .iter()
-            .zip(offsets)
-            .map(|(reply, offset)| {
-                let times = (reply.start_ns, reply.end_ns);
-                Lane::new(times, reply.items, &reply.curve, |time| offset.here(time))
-            })
-            .collect();
+        let lanes: Vec<&Lane> = replies.iter().map(|reply| &reply.lane).collect();
         let each = if row.phase.is_of_bytes() { row.item_bytes as f64 } else { 1.0 };
-        let together = Together::of(&lanes, self.agreed_ns);
+        let together = Together::of(&lanes);
         let further = |parameters: Parameters, part: Part| Further {
             parameters,
             amount: part.amount * each,
@@ -264,8 +254,7 @@ impl<'d> Leader<'d> {
             further(across("common"), together.common.unwrap_or_default()),
         ];
         for (rank, lane) in lanes.iter().enumerate() {
-            let elapsed_ns = lane.end_ns.saturating_sub(lane.start_ns);
-            let own = Part { amount: lane.done as f64, elapsed_ns };
+            let own = Part { amount: lane.done as f64, elapsed_ns: lane.elapsed_ns() };
             let parameters = Parameters::default().with(PROCESS, self.team.name(rank));
             all.push(further(parameters, own));
         }
@@ -285,23 +274,21 @@ impl<'d> Leader<'d> {
         }
     }
 
-    fn facts(&self, row: &DiskRow, replies: &[Reply], lanes: &[Lane]) -> Facts {
+    fn facts(&self, row: &DiskRow, replies: &[Reply], lanes: &[&Lane]) -> Facts {
         let sum = |part: fn(&Reply) -> u64| replies.iter().map(part).sum::<u64>();
-        let operations = sum(|reply| reply.items);
-        let most = |part: fn(&Lane) -> u64| lanes.iter().map(part).max().unwrap_or(0);
-        let least = |part: fn(&Lane) -> u64| lanes.iter().map(part).min().unwrap_or(0);
-        let rate = |lane: &Lane| {
-            lane.done as f64 / lane.end_ns.saturating_sub(lane.start_ns).max(1) as f64
-        };
+        let operations = sum(|reply| reply.lane.done);
+        let most = |part: fn(&Lane) -> u64| lanes.iter().map(|lane| part(lane)).max().unwrap_or(0);
+        let least = |part: fn(&Lane) -> u64| lanes.iter().map(|lane| part(lane)).min().unwrap_or(0);
+        let rate = |lane: &Lane| lane.done as f64 / lane.elapsed_ns().max(1) as f64;
         let mut facts = Facts::default()
             .with(fact::OPERATIONS, operations)
             .with(fact::CLOCK_ERROR_NS, self.team.clock_error_ns())
-            .with(fact::START_SPREAD_NS, most(|lane| lane.start_ns).saturating_sub(self.agreed_ns))
+            .with(fact::START_SPREAD_NS, most(|lane| lane.start_ns))
             .with(fact::END_SPREAD_NS, most(|lane| lane.end_ns) - least(|lane| lane.end_ns))
             .with(fact::LEAST_OPERATIONS, least(|lane| lane.done))
             .with(fact::MOST_OPERATIONS, most(|lane| lane.done));
-        let slowest = (0..lanes.len())
-            .min_by(|&one, &other| rate(&lanes[one]).total_cmp(&rate(&lanes[other])));
+        let slowest =
+            (0..lanes.len()).min_by(|&one, &other| rate(lanes[one]).total_cmp(&rate(lanes[other])));
         // Who was slowest, and which host.
         facts.set_known("slowest_process", slowest.map(|rank| self.team.name(rank)));
         facts.set_known("slowest_host", slowest_host(&self.team.hosts, lanes, rate));

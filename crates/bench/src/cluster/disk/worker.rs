@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::super::team::{Word, Work};
-use super::super::window::Curve;
+use super::super::window::Lane;
 use super::super::{Seat, Wire};
 use super::leader::Terms;
 use super::names::{STAMPED_BYTES, check, directory_name, shared_directory, stamp, why};
@@ -53,11 +53,8 @@ pub(in super::super) struct Reply {
     pub(super) is_buffered: bool,
     /// Of what will be read, what the page cache still has.
     pub(super) cached_bytes: u64,
-    pub(super) start_ns: u64,
-    pub(super) end_ns: u64,
     /// Items that are done, since the start.
-    pub(super) items: u64,
-    pub(super) curve: Curve,
+    pub(super) lane: Lane,
     pub(super) latencies: Option<Packed>,
     /// Names that find has seen.
     pub(super) found: u64,
@@ -76,11 +73,10 @@ pub(super) struct Underway {
     /// What find has seen: names of the directory of a process, then of the shared one.
     pub(super) seen: [Vec<CString>; 2],
     pub(super) shared: Option<OwnedFd>,
-    start_ns: u64,
-    done: u64,
+    agreed_ns: u64,
+    lane: Lane,
     dirty_bytes: u64,
     most_dirty_bytes: u64,
-    curve: Curve,
     histogram: Histogram,
     before: usage::ProcessIo,
 }
@@ -210,12 +206,13 @@ impl Worker {
         };
         if let Some(from_ns) = from_ns {
             wait_until(from_ns);
-            underway.start_ns = monotonic_ns();
+            underway.agreed_ns = from_ns;
+            underway.lane.start_ns = monotonic_ns() - from_ns;
         }
         let fail = |underway: &Underway, why: String| {
             let what = underway.phase.id().trim_start_matches("disk/").replace('-', " ");
             let verb = underway.phase.verb();
-            format!("cannot {verb} item {} of {} ({what}): {why}", underway.done, underway.of)
+            format!("cannot {verb} item {} of {} ({what}): {why}", underway.lane.done, underway.of)
         };
         let mut items = items;
         if underway.phase == Phase::Find {
@@ -224,18 +221,17 @@ impl Worker {
         }
         // What all waited for each other before, and listing, belong to no operation.
         let mut now_ns = monotonic_ns();
+        let agreed_ns = underway.agreed_ns;
         // One is done however late it is: a phase in which nothing was done has no figure.
-        let is_due = |now_ns, done| now_ns < stop_ns || done == 0;
-        while underway.done < items && is_due(now_ns, underway.done) && !self.cancel.is_cancelled()
-        {
+        let is_due = |now_ns, done| done < items && (now_ns < stop_ns || done == 0);
+        while is_due(now_ns, underway.lane.done) && !self.cancel.is_cancelled() {
             self.item(&mut underway).map_err(|why| fail(&underway, why))?;
             let begun_ns = now_ns;
             now_ns = monotonic_ns();
-            underway.done += 1;
             underway.histogram.record(now_ns - begun_ns);
-            underway.curve.note(now_ns, underway.done);
+            underway.lane.note(now_ns - agreed_ns);
         }
-        underway.curve.keep(now_ns, underway.done);
+        underway.lane.keep(now_ns - agreed_ns);
         if self.cancel.is_cancelled() {
             return Err("it was interrupted".to_owned());
         }
@@ -244,13 +240,10 @@ impl Worker {
         {
             file.sync_all().map_err(|error| fail(&underway, why(error)))?;
         }
-        let end_ns = monotonic_ns();
+        underway.lane.end_ns = monotonic_ns() - agreed_ns;
         let (before, after) = (underway.before, usage::process_io().unwrap_or_default());
         let reply = Reply {
-            start_ns: underway.start_ns,
-            end_ns,
-            items: underway.done,
-            curve: underway.curve.clone(),
+            lane: underway.lane.clone(),
             latencies: Some(underway.histogram.packed()),
             found: underway.found(),
             read_bytes: after.device_read_bytes.saturating_sub(before.device_read_bytes),
@@ -264,7 +257,7 @@ impl Worker {
 
     /// One operation.
     fn item(&mut self, underway: &mut Underway) -> Result<(), String> {
-        let number = underway.done;
+        let number = underway.lane.done;
         if let Some(file) = &underway.file {
             let target = underway.phase.target();
             let length = target.item_bytes(self.terms.block_bytes);
