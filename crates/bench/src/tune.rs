@@ -102,17 +102,19 @@ pub fn room_bytes(options: &Options) -> Result<Vec<u64>, Error> {
 ///
 /// Errors: as [`check`].
 pub fn forecast(options: &Options, trials: (u32, u32), time_ns: u64) -> Result<(u64, u64), Error> {
-    let places = options.directories.iter().zip(&options.tried).map(|(directory, tried)| {
-        Ok((Sizes::of(directory, options)?, scratch::on(directory)?.in_memory, *tried))
-    });
-    let places: Vec<(Sizes, bool, Tried)> = places.collect::<Result<_, Error>>()?;
-    let made: u64 = places.iter().map(|(sizes, ..)| sizes.made_bytes()).sum();
-    let beside_ns = places.iter().map(|(sizes, _, tried)| {
+    let places = options
+        .directories
+        .iter()
+        .map(|directory| Ok((Sizes::of(directory, options)?, scratch::on(directory)?.in_memory)));
+    let places: Vec<(Sizes, bool)> = places.collect::<Result<_, Error>>()?;
+    let made: u64 = places.iter().map(|(sizes, _)| sizes.made_bytes()).sum();
+    let beside_ns = places.iter().zip(&options.tried).map(|((sizes, _), tried)| {
         tried.surely_making_ns(sizes.made_bytes()) + sizes.removing_ns(tried)
     });
     let beside_ns: u64 = beside_ns.sum();
     let time_ns = time_ns.saturating_sub(beside_ns) as f64;
-    let (bytes, trials_ns) = group::in_time(&group::likely(&places, trials), time_ns);
+    let groups = group::all(&places, affinity::allowed_cpu_count());
+    let (bytes, trials_ns) = group::in_time(&groups, &options.tried, trials, time_ns);
     Ok((made.saturating_add(bytes as u64), beside_ns.saturating_add(trials_ns as u64)))
 }
 
@@ -133,8 +135,8 @@ pub fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Tuned, Error>
     let ends_ns = sampler.plan.ends_ns;
     let options = &Options { cancel: options.cancel.until(ends_ns), ..options.clone() };
     let mut places = Vec::new();
-    for (index, directory) in options.directories.iter().enumerate() {
-        match TunedPlace::make(index, directory, options) {
+    for directory in &options.directories {
+        match TunedPlace::make(directory, options) {
             Ok(place) => places.push(place),
             Err(error) => {
                 // What was made for the others goes first.
@@ -163,7 +165,8 @@ fn measure(
     sampler: &mut Sampler<'_>,
     tuned: &mut Tuned,
 ) {
-    let groups = group::all(places, affinity::allowed_cpu_count());
+    let known: Vec<_> = places.iter().map(|place| (place.sizes, place.in_memory)).collect();
+    let groups = group::all(&known, affinity::allowed_cpu_count());
     let mut whole: f64 = groups.iter().map(|group| group.weight).sum();
     let mut rest: u64 = groups.iter().map(Group::round_bytes).sum();
     for group in groups {
@@ -177,7 +180,8 @@ fn measure(
         let max_trials = group::most_of(group.size, plan.max_trials).min(most);
         let min_trials = plan.min_trials.min(most);
         let share = Plan { budget_ns, min_trials, max_trials, ..plan.clone() };
-        let case = |index: usize| trial::case(&group, group.tunings[index], options, limit);
+        let case =
+            |index: usize| trial::case(&group, places, group.tunings[index], (options, limit));
         let all = (0..group.tunings.len()).map(case).collect();
         let mut rows;
         if share.min_trials >= share.max_trials || group.tunings.len() <= FEW_SETTINGS {
@@ -200,12 +204,12 @@ fn measure(
             && !(sampler.cancelled)()
         {
             match choice.is_sure {
-                true => tuned.entries.push(entry(&group, &choice, options)),
+                true => tuned.entries.push(entry(&group, places, &choice, options)),
                 false => tuned.unsure.push(group.words()),
             }
         }
         if group.work == Work::Read {
-            let ground = group.source.ground();
+            let ground = places[group.source].ground();
             rows.iter_mut().for_each(|row| evidence::prove_read(row, group.cached, ground));
         }
         tuned.outcomes.extend(record_counted(rows, &[fact::BYTES]));
@@ -215,9 +219,14 @@ fn measure(
     }
 }
 
-fn entry(group: &Group<'_>, choice: &choose::Choice, options: &Options) -> ProfileEntry {
-    let of = |place: &TunedPlace, not: Work| {
-        if group.work == not { String::new() } else { place.identity.clone() }
+fn entry(
+    group: &Group,
+    places: &[TunedPlace],
+    choice: &choose::Choice,
+    options: &Options,
+) -> ProfileEntry {
+    let of = |place: usize, not: Work| {
+        if group.work == not { String::new() } else { places[place].identity.clone() }
     };
     // Small files are counted.
     let each_bytes = if group.size == SizeClass::Tiny { group.file_bytes() as f64 } else { 1.0 };

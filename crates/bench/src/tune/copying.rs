@@ -19,6 +19,7 @@ use flatout_tree::remove::remove_tree;
 
 use super::Options;
 use super::group::Group;
+use super::tuned_place::TunedPlace;
 use crate::file_trial::accounting::{self, Account};
 use crate::versus::{State, state};
 use crate::{Clearing, Error, IoError, fact, place};
@@ -31,18 +32,16 @@ const MEMORY_BYTES: u64 = 8 << 20;
 /// The target of a large file is removed at once, that of small ones is emptied, and removed in the end:
 /// creating is slow on ext4 for a minute after many files were deleted.
 pub(super) fn copy(
-    group: &Group<'_>,
+    (group, places): (&Group, &[TunedPlace]),
     tuning: &Tuning,
     options: &Options,
 ) -> Result<Sample, TrialError> {
-    let source = match group.size {
-        SizeClass::Tiny => &group.source.tiny,
-        SizeClass::Small | SizeClass::Large => &group.source.large,
-    };
-    group.target.settle()?;
+    let (from, to) = (&places[group.source], &places[group.target]);
+    let source = if group.size == SizeClass::Tiny { &from.tiny } else { &from.large };
+    to.settle()?;
     let wanted = if group.cached { State::Hot } else { State::Cold };
     let mut facts = state::bring(source, wanted, Clearing::File, options.cancel)?;
-    let target = group.target.fresh();
+    let target = to.fresh();
     let scope = accounting::Scope::Process;
     let before = Account::read(scope);
     let begun_ns = monotonic_ns();

@@ -2,9 +2,8 @@
 
 use flatout_io::{Engine, SizeClass, Tuning, Work};
 use flatout_measure::{Label, Unit};
-use flatout_sys::affinity;
 
-use super::tuned_place::{Sizes, TunedPlace};
+use super::tuned_place::Sizes;
 use super::{FEW_SETTINGS, candidate};
 use crate::counted;
 use crate::tried::Tried;
@@ -22,13 +21,15 @@ const CLOSE_PART: f64 = 0.75;
 const COLD_FILE_NS: f64 = 20e3;
 
 /// One kind of work.
-pub(super) struct Group<'a> {
+pub(super) struct Group {
     pub(super) work: Work,
     pub(super) size: SizeClass,
     pub(super) cached: bool,
-    /// Where is read, and where is written; both the same where only one is done.
-    pub(super) source: &'a TunedPlace,
-    pub(super) target: &'a TunedPlace,
+    /// The place where is read, and that where is written; both the same where only one is done.
+    pub(super) source: usize,
+    pub(super) target: usize,
+    /// Those of the source.
+    pub(super) sizes: Sizes,
     pub(super) tunings: Vec<Tuning>,
     /// That of them which is used without a profile.
     pub(super) usual: Tuning,
@@ -38,11 +39,9 @@ pub(super) struct Group<'a> {
     has_several_places: bool,
 }
 
-/// A kind of work, the size of its files, and whether they are cached.
-type Kind = (Work, (SizeClass, bool));
-
-/// What a place can do by itself, and into each.
-fn kinds(in_memory: bool) -> Vec<Kind> {
+/// What a place can do by itself, and into each: nothing is ever cold, nor durable, where files live in
+/// memory.
+fn kinds(in_memory: bool) -> Vec<(Work, SizeClass, bool)> {
     let works = [
         (Work::Read, SizeClass::Large),
         (Work::Write, SizeClass::Large),
@@ -50,104 +49,63 @@ fn kinds(in_memory: bool) -> Vec<Kind> {
         (Work::Copy, SizeClass::Tiny),
     ];
     let states = if in_memory { &[true][..] } else { &[true, false] };
-    let all = works
-        .into_iter()
-        .flat_map(|(work, size)| states.iter().map(move |&cached| (work, (size, cached))));
-    all.filter(|&(work, (_, cached))| work != Work::Write || (cached && !in_memory)).collect()
+    let all = works.into_iter();
+    let all = all.flat_map(|(work, size)| states.iter().map(move |&cached| (work, size, cached)));
+    all.filter(|&(work, _, cached)| work != Work::Write || (cached && !in_memory)).collect()
 }
 
-/// All kinds of work that these places can do: nothing is ever cold, nor durable, where files live
-/// in memory.
-pub(super) fn all(places: &[TunedPlace], cpus: u32) -> Vec<Group<'_>> {
+/// All kinds of work that places can do: of each place its files, and whether they live in memory. Those
+/// that have few trials at most come first: what they leave of the time goes to the others.
+pub(super) fn all(places: &[(Sizes, bool)], cpus: u32) -> Vec<Group> {
     let mut groups = Vec::new();
-    for source in places {
-        let (copies, alone): (Vec<Kind>, _) =
-            kinds(source.in_memory).into_iter().partition(|(work, _)| *work == Work::Copy);
-        let common = (cpus, places.len() > 1);
-        let build = |(work, class): Kind, target| Group::new(work, class, [source, target], common);
-        groups.extend(alone.into_iter().map(|kind| build(kind, source)));
-        for target in places {
-            groups.extend(copies.iter().map(|&kind| build(kind, target)));
+    for (source, &(sizes, in_memory)) in places.iter().enumerate() {
+        for (work, size, cached) in kinds(in_memory) {
+            let targets = if work == Work::Copy { 0..places.len() } else { source..source + 1 };
+            groups.extend(targets.map(|target| {
+                let tunings = match size {
+                    SizeClass::Tiny => candidate::tiny(cached, cpus),
+                    SizeClass::Small | SizeClass::Large => candidate::large(work, cached, cpus),
+                };
+                let weight = weight(work, size, cached) * tunings.len() as f64;
+                let usual = candidate::usual(work, size, cached, cpus);
+                let has_several_places = places.len() > 1;
+                Group {
+                    work,
+                    size,
+                    cached,
+                    source,
+                    target,
+                    sizes,
+                    tunings,
+                    usual,
+                    weight,
+                    has_several_places,
+                }
+            }));
         }
     }
-    groups.sort_by_key(|group| is_late(group.size));
+    groups.sort_by_key(|group| group.size != SizeClass::Tiny);
     groups
 }
 
-fn candidates((work, (size, cached)): Kind, cpus: u32) -> Vec<Tuning> {
-    match size {
-        SizeClass::Tiny => candidate::tiny(cached, cpus),
-        SizeClass::Small | SizeClass::Large => candidate::large(work, cached, cpus),
-    }
-}
-
-/// What the trials of one kind of work likely are.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Likely {
-    /// Share of the time, in no unit.
-    weight: f64,
-    /// Trials at most, and what each takes and writes.
-    trials: f64,
-    trial_ns: f64,
-    bytes: f64,
-}
-
-/// Of each place: its files, whether they live in memory, and what was seen there.
-/// Each setting has so many trials, at least and at most.
-pub(super) fn likely(places: &[(Sizes, bool, Tried)], (least, most): (u32, u32)) -> Vec<Likely> {
-    let cpus = affinity::allowed_cpu_count();
-    let into = |work| if work == Work::Copy { places.len() } else { 1 };
-    let groups = places.iter().flat_map(|&(sizes, in_memory, tried)| {
-        let all = kinds(in_memory).into_iter();
-        all.flat_map(move |kind| std::iter::repeat_n((sizes, tried, kind), into(kind.0)))
-    });
-    let one = |(sizes, tried, kind): (Sizes, Tried, Kind)| {
-        let (work, (size, cached)) = kind;
-        let settings = candidates(kind, cpus).len();
-        let most = most_of(size, most);
-        let part = if least < most && settings > FEW_SETTINGS { CLOSE_PART } else { 1.0 };
-        Likely {
-            weight: weight(work, size, cached) * settings as f64,
-            trials: settings as f64 * f64::from(most) * part,
-            trial_ns: trial_ns(kind, sizes, &tried),
-            bytes: if work == Work::Read { 0.0 } else { sizes.trial_bytes(size) as f64 },
-        }
-    };
-    let mut groups: Vec<_> = groups.collect();
-    groups.sort_by_key(|(_, _, (_, (size, _)))| is_late(*size));
-    groups.into_iter().map(one).collect()
-}
-
-/// Those that have few trials at most come first: what they leave of the time goes to the others.
-fn is_late(size: SizeClass) -> bool {
-    size != SizeClass::Tiny
-}
-
-fn trial_ns((work, (size, cached)): Kind, sizes: Sizes, tried: &Tried) -> f64 {
-    let (bytes, files) = (sizes.file_bytes(size) as f64, sizes.files(size) as f64);
-    let cold_byte_ns = if cached { 0.0 } else { tried.durable_byte_ns };
-    let moved_ns = match (work, size) {
-        (Work::Copy, SizeClass::Tiny) => {
-            files * (tried.copying.made_ns + if cached { 0.0 } else { COLD_FILE_NS })
-        }
-        (Work::Copy, _) => bytes * (tried.copying.byte_ns + cold_byte_ns),
-        (Work::Write, _) => bytes * tried.durable_byte_ns,
-        (Work::Read, _) => bytes * (tried.copying.compared_byte_ns / 2.0).max(cold_byte_ns),
-    };
-    (TRIAL_NS + moved_ns) * tried.waiting_slowdown() + tried.settle_ns
-}
-
 /// Bytes that trials likely write in so much time, and the time that they take of it: each kind has its
-/// share of what is left.
-pub(super) fn in_time(groups: &[Likely], time_ns: f64) -> (f64, f64) {
+/// share of what is left. `tried` is what was seen in each place; each setting has so many trials, at least
+/// and at most.
+pub(super) fn in_time(
+    groups: &[Group],
+    tried: &[Tried],
+    trials: (u32, u32),
+    time_ns: f64,
+) -> (f64, f64) {
     let mut whole: f64 = groups.iter().map(|group| group.weight).sum();
     let (mut left_ns, mut bytes) = (time_ns, 0.0);
     for group in groups {
         let share_ns = left_ns * group.weight / whole;
         whole -= group.weight;
-        let trials = (share_ns / group.trial_ns).min(group.trials);
-        left_ns -= trials * group.trial_ns;
-        bytes += trials * group.bytes;
+        let trial_ns = group.trial_ns(&tried[group.source]);
+        let made = (share_ns / trial_ns).min(group.most_trials(trials));
+        left_ns -= made * trial_ns;
+        bytes += made * group.written_bytes() as f64;
     }
     (bytes, time_ns - left_ns)
 }
@@ -169,17 +127,26 @@ fn weight(work: Work, size: SizeClass, cached: bool) -> f64 {
     }
 }
 
-impl<'a> Group<'a> {
-    fn new(
-        work: Work,
-        (size, cached): (SizeClass, bool),
-        [source, target]: [&'a TunedPlace; 2],
-        (cpus, has_several_places): (u32, bool),
-    ) -> Self {
-        let tunings = candidates((work, (size, cached)), cpus);
-        let weight = weight(work, size, cached) * tunings.len() as f64;
-        let usual = candidate::usual(work, size, cached, cpus);
-        Self { work, size, cached, source, target, tunings, usual, weight, has_several_places }
+impl Group {
+    /// Trials of all settings at most, of which each has so many at least and at most.
+    fn most_trials(&self, (least, most): (u32, u32)) -> f64 {
+        let (settings, most) = (self.tunings.len(), most_of(self.size, most));
+        let part = if least < most && settings > FEW_SETTINGS { CLOSE_PART } else { 1.0 };
+        settings as f64 * f64::from(most) * part
+    }
+
+    fn trial_ns(&self, tried: &Tried) -> f64 {
+        let (bytes, files) = (self.sizes.file_bytes(self.size) as f64, self.files() as f64);
+        let cold_byte_ns = if self.cached { 0.0 } else { tried.durable_byte_ns };
+        let moved_ns = match (self.work, self.size) {
+            (Work::Copy, SizeClass::Tiny) => {
+                files * (tried.copying.made_ns + if self.cached { 0.0 } else { COLD_FILE_NS })
+            }
+            (Work::Copy, _) => bytes * (tried.copying.byte_ns + cold_byte_ns),
+            (Work::Write, _) => bytes * tried.durable_byte_ns,
+            (Work::Read, _) => bytes * (tried.copying.compared_byte_ns / 2.0).max(cold_byte_ns),
+        };
+        (TRIAL_NS + moved_ns) * tried.waiting_slowdown() + tried.settle_ns
     }
 
     /// The work, in words.
@@ -188,7 +155,7 @@ impl<'a> Group<'a> {
         let files = if *size == SizeClass::Tiny { "small files" } else { "a large file" };
         let state = if *cached { "cached" } else { "not cached" };
         let [from, to] = [("from", self.source), ("to", self.target)].map(|(word, place)| {
-            let told = format!(" {word} {}", place.number);
+            let told = format!(" {word} {}", place + 1);
             if self.has_several_places { told } else { String::new() }
         });
         match work {
@@ -212,19 +179,19 @@ impl<'a> Group<'a> {
 
     /// Length of each file.
     pub(super) fn file_bytes(&self) -> u64 {
-        self.source.sizes.file_bytes(self.size)
+        self.sizes.file_bytes(self.size)
     }
 
     /// How many files a trial moves.
     pub(super) fn files(&self) -> u64 {
-        self.source.sizes.files(self.size)
+        self.sizes.files(self.size)
     }
 
     /// Bytes that a trial writes, with what small files take beside their content.
     pub(super) fn written_bytes(&self) -> u64 {
         match self.work {
             Work::Read => 0,
-            _ => self.source.sizes.trial_bytes(self.size),
+            _ => self.sizes.trial_bytes(self.size),
         }
     }
 
@@ -247,8 +214,8 @@ impl<'a> Group<'a> {
         let (reads, writes) = (work != Work::Write, work != Work::Read);
         let (files, state) = (self.files(), if self.cached { "hot" } else { "cold" });
         Label::new(id, unit)
-            .with_known("source_place", (has_several_places && reads).then_some(source.number))
-            .with_known("target_place", (has_several_places && writes).then_some(target.number))
+            .with_known("source_place", (has_several_places && reads).then_some(source + 1))
+            .with_known("target_place", (has_several_places && writes).then_some(target + 1))
             .with_known("files", (files > 1).then_some(files))
             .with("file_bytes", self.file_bytes())
             .with_known("cache_state", reads.then_some(state))
@@ -279,28 +246,31 @@ mod tests {
 
     #[test]
     fn what_is_announced_ends_with_the_trials_and_what_they_leave_of_the_time_goes_on() {
-        // 0.3 s of small files at most, and then a large one of 50 MB, of which the time is the limit.
-        let tiny = Likely { weight: 45.0, trials: 30.0, trial_ns: 10e6, bytes: 1e6 };
-        let large = Likely { weight: 30.0, trials: 1e9, trial_ns: 25e6, bytes: 50e6 };
-        let near = |found: (f64, f64), expected: (f64, f64)| {
-            let is_near = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-9;
-            assert!(is_near(found.0, expected.0) && is_near(found.1, expected.1), "{found:?}");
-        };
-        near(in_time(&[tiny, large], 6e9), (30e6 + 228.0 * 50e6, 6e9));
-        near(in_time(&[tiny], 6e9), (30e6, 0.3e9));
-        near(in_time(&[large, tiny], 6e9), (96.0 * 50e6 + 30e6, 2.7e9));
+        let groups = all(&[(Sizes::for_tests(), true)], 2);
+        let trials = |group: &Group| group.most_trials((3, 100));
+        assert!(trials(&groups[0]) < trials(&groups[1]) && groups.len() == 3, "few come first");
+        let tried = [Tried::USUAL];
+        let own_ns = |group: &Group| group.trial_ns(&tried[0]) * trials(group);
+        let whole_ns: f64 = groups.iter().map(own_ns).sum();
+        let whole: f64 = groups.iter().map(|one| one.written_bytes() as f64 * trials(one)).sum();
+        let near = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-9;
+        let (bytes, time_ns) = in_time(&groups, &tried, (3, 100), whole_ns * 99.0);
+        assert!(near(bytes, whole) && near(time_ns, whole_ns), "all trials end before the time");
+        // What the small files do not need goes to the others, of which the time is the limit.
+        let (bytes, time_ns) = in_time(&groups, &tried, (3, 100), whole_ns / 2.0);
+        assert!(bytes < whole && near(time_ns, whole_ns / 2.0), "{bytes} of {whole}");
     }
 
     #[test]
-    fn kinds_with_few_trials_come_first_and_cost_what_was_tried() {
-        let sizes = Sizes::for_tests();
-        let all = |byte_ns| {
+    fn trials_cost_what_was_tried() {
+        let groups = all(&[(Sizes::for_tests(), true)], 2);
+        let all_ns = |byte_ns| {
             let copying = crate::tried::Copying { byte_ns, ..Tried::USUAL.copying };
-            likely(&[(sizes, true, Tried { copying, ..Tried::USUAL })], (3, 100))
+            let tried = Tried { copying, ..Tried::USUAL };
+            groups.iter().map(|group| group.trial_ns(&tried)).collect::<Vec<_>>()
         };
-        let [quick, slow] = [0.5, 1.5].map(all);
-        assert!(quick[0].trials < quick[1].trials && quick.len() == 3, "{quick:?}");
+        let [quick, slow] = [0.5, 1.5].map(all_ns);
         assert_eq!(quick[..2], slow[..2]);
-        assert!(slow[2].trial_ns > 2.0 * quick[2].trial_ns, "{quick:?} {slow:?}");
+        assert!(slow[2] > 2.0 * quick[2], "{quick:?} {slow:?}");
     }
 }

@@ -94,15 +94,15 @@ fn a_file_that_stays_cached_is_no_failure_of_a_setting() {
         return eprintln!("skipped: temporary files lie in memory, where nothing is ever cold");
     }
     let options = options(vec![directory.path().to_owned()], 2 << 30);
-    let place = [TunedPlace::make(0, directory.path(), &options).unwrap()];
+    let place = [TunedPlace::make(directory.path(), &options).unwrap()];
     let file = File::open(place[0].large_file()).unwrap();
     let length = file.metadata().unwrap().len() as usize;
     let held = Window::map(file.as_fd(), 0, length).unwrap();
     assert_ne!(held.view(0, length).xor32(), 0);
-    let groups = group::all(&place, 2);
-    let is_cold = |group: &&Group<'_>| group.work == Work::Copy && !group.cached;
+    let groups = group::all(&[(place[0].sizes, place[0].in_memory)], 2);
+    let is_cold = |group: &&Group| group.work == Work::Copy && !group.cached;
     let group = groups.iter().rfind(is_cold).unwrap();
-    let why = copying::copy(group, &group.usual, &options).unwrap_err();
+    let why = copying::copy((group, &place), &group.usual, &options).unwrap_err();
     assert!(matches!(&why, TrialError::NoMore(why) if why.code == warning::NOT_COLD), "{why:?}");
     drop((groups, held));
     place.into_iter().for_each(|place| place.leave().unwrap());
@@ -183,7 +183,7 @@ fn the_slower_bytes_become_durable_the_fewer_are_announced() {
     let sizes = Sizes::of(place.path(), &options(vec![place.path().to_owned()], 8 << 30)).unwrap();
     let written = |durable_byte_ns| {
         let tried = Tried { durable_byte_ns, ..Tried::USUAL };
-        group::in_time(&group::likely(&[(sizes, false, tried)], (3, 1000)), 60e9).0
+        group::in_time(&group::all(&[(sizes, false)], 2), &[tried], (3, 1000), 60e9).0
     };
     let [xfs, unknown, btrfs] = [0.28, Tried::USUAL.durable_byte_ns, 1.5].map(written);
     assert!(xfs > unknown && unknown > btrfs, "{xfs} {unknown} {btrfs}");

@@ -11,6 +11,7 @@ use flatout_sys::{Groups, affinity};
 use super::Options;
 use super::copying;
 use super::group::Group;
+use super::tuned_place::TunedPlace;
 use crate::choice::Wishes;
 use crate::read::Job;
 use crate::{CacheStart, Clearing, Error, WriteLimit, file_trial, limits, workers, write};
@@ -19,10 +20,10 @@ use crate::{CacheStart, Clearing, Error, WriteLimit, file_trial, limits, workers
 ///
 /// Cost: a look at the control groups.
 pub(super) fn case<'a>(
-    group: &'a Group<'a>,
+    group: &'a Group,
+    places: &'a [TunedPlace],
     tuning: Tuning,
-    options: &'a Options,
-    limit: &'a WriteLimit,
+    (options, limit): (&'a Options, &'a WriteLimit),
 ) -> Case<'a, Label> {
     let quota_cpus = Groups::discover(Path::new("/")).cpu_quota_cpus();
     let contained = workers::contained(tuning.threads, affinity::allowed_cpu_count(), quota_cpus);
@@ -32,9 +33,9 @@ pub(super) fn case<'a>(
             limits::check_trial(&tuning)?;
             limit.take(group.written_bytes())?;
             let sample = match group.work {
-                Work::Read => read(group, &tuning, options),
-                Work::Write => written(group, &tuning, options, seed),
-                Work::Copy => copying::copy(group, &tuning, options),
+                Work::Read => read((group, places), &tuning, options),
+                Work::Write => written((group, places), &tuning, options, seed),
+                Work::Copy => copying::copy((group, places), &tuning, options),
             };
             // What was cut off counts for nothing, whatever it says.
             if options.cancel.is_cancelled() {
@@ -50,9 +51,14 @@ pub(super) fn case<'a>(
 }
 
 /// A state that was not to be had has no figure here.
-fn read(group: &Group<'_>, tuning: &Tuning, options: &Options) -> Result<Sample, TrialError> {
+fn read(
+    (group, places): (&Group, &[TunedPlace]),
+    tuning: &Tuning,
+    options: &Options,
+) -> Result<Sample, TrialError> {
     let state = if group.cached { CacheStart::Hot } else { CacheStart::Cold(Clearing::File) };
-    let sample = Job::exactly(group.source.large_file(), tuning, state, options.cancel).sample()?;
+    let file = places[group.source].large_file();
+    let sample = Job::exactly(file, tuning, state, options.cancel).sample()?;
     let is_other = |why: &&Warning| [warning::NOT_COLD, warning::NOT_HOT].contains(&&*why.code);
     match sample.warnings.iter().find(is_other) {
         Some(why) => Err(TrialError::NoMore(why.clone())),
@@ -62,13 +68,13 @@ fn read(group: &Group<'_>, tuning: &Tuning, options: &Options) -> Result<Sample,
 
 /// Writes a new file until it is durable; it is gone afterwards.
 fn written(
-    group: &Group<'_>,
+    (group, places): (&Group, &[TunedPlace]),
     tuning: &Tuning,
     options: &Options,
     seed: u64,
 ) -> Result<Sample, TrialError> {
-    group.target.settle()?;
-    let path = group.target.fresh();
+    places[group.target].settle()?;
+    let path = places[group.target].fresh();
     let writer = write::Writer::open(write::Job {
         path: path.clone(),
         wishes: Wishes::exactly(tuning),

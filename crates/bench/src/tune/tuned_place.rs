@@ -82,21 +82,15 @@ impl Sizes {
             // What is said can be given.
             let whole = if needed < 8 << 30 { 1 << 20 } else { 1 << 30 };
             let needed = needed.next_multiple_of(whole);
-            let least_room = LEAST_LARGE_BYTES * LARGE_PART;
-            let room = [least_room, allowed].map(size_text);
-            let free = allowed_bytes(directory, Some(u64::MAX))?;
-            let part = match options.max_write_bytes {
-                Some(_) => "all that is free",
-                None if free >= least_room => "one tenth of what is free; --max-write allows more",
-                None => "one tenth of what is free",
-            };
+            let room = [LEAST_LARGE_BYTES * LARGE_PART, allowed].map(size_text);
             // More may be written helps only where that is what there is too little of.
             let why = match most_large < LEAST_LARGE_BYTES {
                 true => format!("--max-write must be at least {}", size_text(needed)),
-                false if allowed / LARGE_PART < LEAST_LARGE_BYTES => {
-                    format!("room for {} is needed, and {} may be taken ({part})", room[0], room[1])
-                }
-                false => "there is too little memory".to_owned(),
+                false => format!(
+                    "room for {}, and as much memory, is needed, and {} may be taken (one tenth of what is \
+                     free)",
+                    room[0], room[1]
+                ),
             };
             return Err(Error::NoRoom(format!("cannot measure in {directory:?}: {why}")));
         }
@@ -155,8 +149,6 @@ fn trees(options: &Options) -> u64 {
 /// A place with its files.
 pub(super) struct TunedPlace {
     place: Place,
-    /// Counted from 1, as the user named them.
-    pub(super) number: usize,
     /// What tells its filesystem from others.
     pub(super) identity: String,
     /// Its files live in memory and nowhere else.
@@ -172,7 +164,7 @@ impl TunedPlace {
     /// Makes the files that are read.
     ///
     /// Errors: the place cannot be used; what was made is gone again.
-    pub(super) fn make(index: usize, directory: &Path, options: &Options) -> Result<Self, Error> {
+    pub(super) fn make(directory: &Path, options: &Options) -> Result<Self, Error> {
         let sizes = Sizes::of(directory, options)?;
         let in_memory = scratch::on(directory)?.in_memory;
         let opened =
@@ -180,10 +172,10 @@ impl TunedPlace {
         let identity =
             filesystem::identity(opened.as_fd()).map_err(IoError::system("examine", directory))?;
         let place = Place::take(directory, TUNING)?;
-        let (targets, number) = (place.targets(), index + 1);
+        let targets = place.targets();
         match sources(&place, sizes, options) {
             Ok([large, tiny]) => {
-                Ok(Self { place, number, identity, in_memory, sizes, large, tiny, targets })
+                Ok(Self { place, identity, in_memory, sizes, large, tiny, targets })
             }
             Err(error) => {
                 // Why it could not be made is more important.
