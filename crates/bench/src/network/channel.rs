@@ -27,7 +27,7 @@ const SEND_NS: u64 = 2_000_000_000;
 /// How often a wait asks whether the user wants to stop.
 const ASK_NS: u64 = 50_000_000;
 
-/// Why there is no next frame.
+/// Why there is no next frame, or nothing came of a test.
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {
     /// The peer closed the connection.
@@ -48,9 +48,15 @@ pub enum ChannelError {
     /// The other end refused, and why.
     #[error("the other end refused: {0}")]
     Refused(String),
-    /// The kernel of the other end cannot do it, and why.
-    #[error("the other end: {0}")]
+    /// This end could not do it.
+    #[error("{0}")]
+    Failed(String),
+    /// The kernel of an end has no such call, or denies it.
+    #[error("{0}")]
     Unsupported(String),
+    /// The two ends no longer know what the other one does: the session is over.
+    #[error("{0}")]
+    Broken(String),
     /// The network failed.
     #[error("the control connection failed: {}", cause_text(.0))]
     Io(#[from] io::Error),
@@ -268,7 +274,9 @@ impl Channel {
         let message = self.inbox.wait(&self.stream, self.cancel, wait_ns)?;
         match self.decode(&message)? {
             Frame::Refused { text } => Err(ChannelError::Refused(text)),
-            Frame::Unsupported { text } => Err(ChannelError::Unsupported(text)),
+            Frame::Unsupported { text } => {
+                Err(ChannelError::Unsupported(format!("the other end: {text}")))
+            }
             frame => Ok(frame),
         }
     }

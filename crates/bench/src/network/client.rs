@@ -12,7 +12,7 @@ use flatout_sys::thread::spawn;
 use flatout_sys::{CancelToken, monotonic_ns};
 
 use super::channel::{Channel, ChannelError};
-use super::flow::{self, Connection, End, FlowError, Seen, Socket};
+use super::flow::{self, Connection, End, Seen, Socket};
 use super::frame::{Frame, VERSION};
 use super::server::HANDSHAKE_NS;
 use super::server::group::PATIENCE_NS;
@@ -230,26 +230,25 @@ impl Client {
         tried.map_err(|error| {
             let text = format!("{}: {error}", self.server);
             match &error {
-                FlowError::Unsupported(text) => return TrialError::Unsupported(text.clone()),
-                FlowError::Channel(ChannelError::Unsupported(_)) => {
-                    return TrialError::Unsupported(text);
-                }
-                FlowError::Channel(ChannelError::OthersLeft) => {
+                ChannelError::Unsupported(text) => return TrialError::Unsupported(text.clone()),
+                ChannelError::OthersLeft => {
                     let text =
                         format!("another one of the {} clients ended before it", self.together);
                     return TrialError::NoMore(Warning::new(warning::OTHERS_ENDED, text));
                 }
-                FlowError::Failed(_) | FlowError::Channel(ChannelError::Refused(_)) => {
+                ChannelError::Failed(_) | ChannelError::Refused(_) => {
                     if text.ends_with(NO_DATAGRAMS) {
                         self.datagrams_come.get_or_insert(false);
                     }
                     return TrialError::Failed(text);
                 }
-                FlowError::Channel(_) | FlowError::Broken(_) => {}
+                _ => {}
             }
             self.over = Some(error.to_string());
-            let is_cancelled = matches!(error, FlowError::Channel(ChannelError::Cancelled));
-            if is_cancelled { TrialError::Interrupted } else { TrialError::Lost(text) }
+            match error {
+                ChannelError::Cancelled => TrialError::Interrupted,
+                _ => TrialError::Lost(text),
+            }
         })
     }
 
@@ -267,13 +266,13 @@ impl Client {
         }
     }
 
-    fn try_test(&mut self, spec: Spec) -> Result<Report, FlowError> {
+    fn try_test(&mut self, spec: Spec) -> Result<Report, ChannelError> {
         self.channel.send(&Frame::Prepare { spec })?;
         match self.channel.receive(ANSWER_NS)? {
             Frame::Prepared => {}
-            _ => return Err(ChannelError::Garbage.into()),
+            _ => return Err(ChannelError::Garbage),
         }
-        let connections = self.connect_flows(&spec).map_err(FlowError::Broken)?;
+        let connections = self.connect_flows(&spec).map_err(ChannelError::Broken)?;
         let (key, together) = (self.key, self.together);
         let mut has_begun = false;
         let begin = |channel: &mut Channel| {
@@ -299,15 +298,17 @@ impl Client {
         let near = flow::run((End::Client, 0), spec, &connections, &mut self.channel, begin);
         let near = match near {
             // The other end waits for a word, and would not understand the next test.
-            Err(FlowError::Failed(text)) if !has_begun => return Err(FlowError::Broken(text)),
+            Err(ChannelError::Failed(text)) if !has_begun => {
+                return Err(ChannelError::Broken(text));
+            }
             // Even where this end failed the other one reports, and has to be heard.
-            Err(error @ (FlowError::Failed(_) | FlowError::Unsupported(_))) => Err(error),
+            Err(error @ (ChannelError::Failed(_) | ChannelError::Unsupported(_))) => Err(error),
             near => Ok(near?),
         };
         match (near, self.hear(&spec)) {
             (Ok(near), Ok(far)) => Ok(Report { spec, start_ns, near, far }),
             (Err(error), Ok(_) | Err(ChannelError::Refused(_))) => Err(error),
-            (_, Err(error)) => Err(error.into()),
+            (_, Err(error)) => Err(error),
         }
     }
 

@@ -179,7 +179,7 @@ struct WorkerEnd {
     /// How long each answer took.
     latencies: Option<Histogram>,
     windows: Vec<Window>,
-    failure: Option<FlowError>,
+    failure: Option<ChannelError>,
 }
 
 /// What one end saw.
@@ -195,23 +195,6 @@ pub struct Seen {
     pub windows: Vec<Window>,
 }
 
-/// Why a test gave nothing.
-#[derive(Debug, thiserror::Error)]
-pub enum FlowError {
-    /// The control channel broke, or the other end refused.
-    #[error(transparent)]
-    Channel(#[from] ChannelError),
-    /// This end could not do it.
-    #[error("{0}")]
-    Failed(String),
-    /// The kernel of this end has no such call, or denies it.
-    #[error("{0}")]
-    Unsupported(String),
-    /// The two ends no longer know what the other one does: the session is over.
-    #[error("{0}")]
-    Broken(String),
-}
-
 /// Runs a test whose connections are all there. `begin` exchanges the last words and returns when
 /// the test begins, with what this client is of a round of several. `end` says with which CPU it begins.
 pub fn run(
@@ -220,7 +203,7 @@ pub fn run(
     connections: &[Connection],
     channel: &mut Channel,
     begin: impl FnOnce(&mut Channel) -> Result<Option<Part>, ChannelError>,
-) -> Result<Seen, FlowError> {
+) -> Result<Seen, ChannelError> {
     let test = &Test::new(end, spec);
     thread::scope(|scope| {
         let start = |connection| {
@@ -230,7 +213,7 @@ pub fn run(
         let threads: io::Result<Vec<_>> = connections.iter().map(start).collect();
         let threads = threads.map_err(|error| {
             test.abort();
-            FlowError::Failed(format!("cannot start a thread: {}", cause_text(&error)))
+            ChannelError::Failed(format!("cannot start a thread: {}", cause_text(&error)))
         })?;
         let result = Coordinator::run(test, connections, &threads, channel, begin);
         if result.is_err() {
@@ -245,7 +228,7 @@ pub fn run(
 }
 
 /// Puts the reports of the threads together.
-fn finish(mut seen: Seen, ends: Vec<WorkerEnd>) -> Result<Seen, FlowError> {
+fn finish(mut seen: Seen, ends: Vec<WorkerEnd>) -> Result<Seen, ChannelError> {
     let mut failures = Vec::new();
     for (report, end) in seen.flows.iter_mut().zip(ends) {
         failures.extend(end.failure);
@@ -260,7 +243,7 @@ fn finish(mut seen: Seen, ends: Vec<WorkerEnd>) -> Result<Seen, FlowError> {
         *report = FlowReport { window_bytes, tcp, ..end.report };
     }
     // What the kernel cannot do explains the other failures.
-    let is_unsupported = |failure: &FlowError| matches!(failure, FlowError::Unsupported(_));
+    let is_unsupported = |failure: &ChannelError| matches!(failure, ChannelError::Unsupported(_));
     failures.sort_by_key(|failure| !is_unsupported(failure));
     failures.into_iter().next().map_or(Ok(seen), Err)
 }
@@ -301,7 +284,7 @@ fn work(test: &Test, connection: &Connection) -> WorkerEnd {
             let (protocol, index, why) = (flow.protocol.name(), flow.index, cause_text(&error));
             let text = format!("{protocol} connection {index} ({way}): {why}");
             let is_lacking = end.report.total_bytes == 0 && socket::is_unsupported(&error);
-            let failure = if is_lacking { FlowError::Unsupported } else { FlowError::Failed };
+            let failure = if is_lacking { ChannelError::Unsupported } else { ChannelError::Failed };
             end.failure.get_or_insert(failure(text));
         }
     }
@@ -343,7 +326,7 @@ mod tests {
             let (near, _far) = UnixDatagram::pair().unwrap();
             let socket = Socket::Udp(UdpSocket::from(OwnedFd::from(near)));
             let end = work(&Test::new((end, 0), spec), &Connection::new(spec.flows()[0], socket));
-            let Some(FlowError::Unsupported(text)) = end.failure else { panic!("{end:?}") };
+            let Some(ChannelError::Unsupported(text)) = end.failure else { panic!("{end:?}") };
             assert!(text.starts_with("udp connection 0 (gso+gro): "), "{text}");
         }
     }

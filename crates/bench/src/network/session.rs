@@ -15,7 +15,7 @@ use flatout_sys::{CancelToken, monotonic_ns};
 
 use super::channel::{Channel, ChannelError};
 use super::flow::round::Part;
-use super::flow::{self, Connection, End, FlowError, Seen, Socket};
+use super::flow::{self, Connection, End, Seen, Socket};
 use super::frame::{EndReport, Frame};
 use super::server::Shortage;
 use super::server::group::Group;
@@ -137,8 +137,10 @@ impl Session {
         self.channel.send(&Frame::Prepared)?;
         let connections: Arc<[Connection]> = match self.gather(&spec, begun_ns) {
             Ok(connections) => connections.into(),
-            Err(FlowError::Channel(error)) => return Err(error),
-            Err(error) => return self.channel.send(&Frame::Refused { text: error.to_string() }),
+            Err(ChannelError::Failed(text)) => {
+                return self.channel.send(&Frame::Refused { text });
+            }
+            Err(error) => return Err(error),
         };
         let (group, cancel) = (self.group.clone(), self.cancel);
         let mut round = None;
@@ -162,22 +164,23 @@ impl Session {
                 }
                 self.channel.send(&Frame::End { report })
             }
-            Err(FlowError::Channel(ChannelError::Refused(text)) | FlowError::Failed(text)) => {
+            Err(ChannelError::Refused(text) | ChannelError::Failed(text)) => {
                 self.channel.send(&Frame::Refused { text })
             }
-            Err(FlowError::Unsupported(text)) => self.channel.send(&Frame::Unsupported { text }),
-            Err(FlowError::Channel(ChannelError::OthersLeft)) => self.channel.send(&Frame::Bye),
-            Err(FlowError::Channel(error)) => Err(error),
-            Err(FlowError::Broken(text)) => {
-                self.channel.send(&Frame::Refused { text: text.clone() })?;
-                Err(ChannelError::Refused(text))
+            Err(ChannelError::Unsupported(text)) => self.channel.send(&Frame::Unsupported { text }),
+            Err(ChannelError::OthersLeft) => self.channel.send(&Frame::Bye),
+            Err(error) => {
+                if let ChannelError::Broken(text) = &error {
+                    self.channel.send(&Frame::Refused { text: text.clone() })?;
+                }
+                Err(error)
             }
         }
     }
 
     /// Waits for all data connections of a test. Sockets of datagrams share the server's port: one is made for
     /// each peer that has proved a stream, and connected to it; nothing is sent to anybody before.
-    fn gather(&mut self, spec: &Spec, begun_ns: u64) -> Result<Vec<Connection>, FlowError> {
+    fn gather(&mut self, spec: &Spec, begun_ns: u64) -> Result<Vec<Connection>, ChannelError> {
         let stream = self.channel.stream();
         let (address, peer) = stream
             .local_addr()
@@ -192,7 +195,7 @@ impl Session {
             let (proof, arrival) = match self.arrivals.recv_timeout(LOOK) {
                 Ok((proof, arrival)) if proof.test == spec.test => (proof, arrival),
                 Ok(_) | Err(RecvTimeoutError::Timeout) => continue,
-                Err(RecvTimeoutError::Disconnected) => return Err(ChannelError::Cancelled.into()),
+                Err(RecvTimeoutError::Disconnected) => return Err(ChannelError::Cancelled),
             };
             // A flow is taken once: a proof that was recorded opens nothing later.
             let protocol = awaited.get(&proof.flow).map(|flow| flow.protocol);
@@ -220,7 +223,7 @@ impl Session {
         &mut self,
         (begun_ns, last_ns): (u64, u64),
         (missing, protocol): (usize, Protocol),
-    ) -> Result<(), FlowError> {
+    ) -> Result<(), ChannelError> {
         is_there(&mut self.channel, self.cancel)?;
         let shortage = workers::lock(&self.shortage).clone();
         let shortage = shortage.filter(|(at_ns, _)| *at_ns >= begun_ns);
@@ -231,7 +234,7 @@ impl Session {
                 None if protocol == Protocol::Udp => NO_DATAGRAMS.to_owned(),
                 None => format!("{} did not arrive in 5 s", counted(missing, "data connection")),
             };
-            return Err(FlowError::Failed(text));
+            return Err(ChannelError::Failed(text));
         }
         Ok(())
     }
@@ -246,8 +249,8 @@ fn is_there(channel: &mut Channel, cancel: CancelToken) -> Result<(), ChannelErr
     }
 }
 
-fn failed(what: &str, error: &io::Error) -> FlowError {
-    FlowError::Failed(format!("{what}: {}", cause_text(error)))
+fn failed(what: &str, error: &io::Error) -> ChannelError {
+    ChannelError::Failed(format!("{what}: {}", cause_text(error)))
 }
 
 /// A socket at the server's port for the datagrams of one peer.

@@ -13,8 +13,9 @@ use flatout_sys::socket::ring_send::RingSend;
 use flatout_sys::socket::zero_copy::ZeroCopy;
 use flatout_sys::{AlignedBuffer, clock, generator, socket};
 
-use super::{Counters, FlowError, Test, WorkerEnd};
+use super::{Counters, Test, WorkerEnd};
 use crate::counted;
+use crate::network::channel::ChannelError;
 use crate::network::spec::{Receiver, Sender};
 
 /// Longest sleep of a sender that keeps a rate, so that it sees when it should end.
@@ -220,7 +221,7 @@ pub(super) fn receive(
     if is_early && !test.aborted.load(Ordering::Relaxed) {
         let text =
             format!("the other end closed a data connection after {}", counted(total, "byte"));
-        end.failure = Some(FlowError::Failed(text));
+        end.failure = Some(ChannelError::Failed(text));
     }
     match result {
         Err(error) if is_gone(&error) => Ok(()),

@@ -10,7 +10,7 @@ use flatout_sys::monotonic_ns;
 
 use super::readings::Readings;
 use super::round::Part;
-use super::{Connection, Counters, End, FlowError, Seen, Socket, Test, WorkerEnd};
+use super::{Connection, Counters, End, Seen, Socket, Test, WorkerEnd};
 use crate::network::channel::{Channel, ChannelError};
 use crate::network::frame::Frame;
 use crate::network::spec::{Protocol, Spec, Traffic, Work};
@@ -50,7 +50,7 @@ impl<'t, 's> Coordinator<'t, 's> {
         workers: &'t [ScopedJoinHandle<'s, WorkerEnd>],
         channel: &'t mut Channel,
         begin: impl FnOnce(&mut Channel) -> Result<Option<Part>, ChannelError>,
-    ) -> Result<Seen, FlowError> {
+    ) -> Result<Seen, ChannelError> {
         let part = begin(channel)?;
         test.begin();
         let (early, finished_ns) = (VecDeque::new(), None);
@@ -69,7 +69,7 @@ impl<'t, 's> Coordinator<'t, 's> {
         match own.finished_ns {
             Some(finished_ns) if own.are_datagrams() && finished_ns + LATE_NS < due_ns => {
                 let text = "the other end had stopped sending before the window was over";
-                Err(FlowError::Failed(text.to_owned()))
+                Err(ChannelError::Failed(text.to_owned()))
             }
             _ => Ok(seen),
         }
@@ -82,7 +82,7 @@ impl<'t, 's> Coordinator<'t, 's> {
     }
 
     /// By time: reads the counters at the edges of the window and in between.
-    fn through_window(&mut self, part: Option<&Part>) -> Result<(), FlowError> {
+    fn through_window(&mut self, part: Option<&Part>) -> Result<(), ChannelError> {
         let Spec { warm_ns, window_ns, .. } = self.test.spec;
         self.sleep_until(warm_ns)?;
         self.readings.open();
@@ -97,12 +97,12 @@ impl<'t, 's> Coordinator<'t, 's> {
     }
 
     /// The last questions get their answers before the other end hears that it may stop.
-    fn until_answered(&mut self) -> Result<(), FlowError> {
+    fn until_answered(&mut self) -> Result<(), ChannelError> {
         let deadline_ns = self.test.elapsed_ns().saturating_add(FINISH_NS);
         let asks = |of: &Connection| of.flow.traffic == Traffic::Ping;
         while self.test.end == End::Client && self.has_working(asks) {
             if self.test.elapsed_ns() > deadline_ns {
-                return Err(FlowError::Broken("the last answers did not come".to_owned()));
+                return Err(ChannelError::Broken("the last answers did not come".to_owned()));
             }
             self.sleep_until(self.test.elapsed_ns() + JOIN_NS)?;
         }
@@ -116,7 +116,7 @@ impl<'t, 's> Coordinator<'t, 's> {
     }
 
     /// By bytes: the window is from the beginning to the last byte.
-    fn until_sent(&mut self) -> Result<(), FlowError> {
+    fn until_sent(&mut self) -> Result<(), ChannelError> {
         self.readings.open();
         // A receiver of datagrams goes on until the sender's end says that it has ended.
         let end = self.test.end;
@@ -129,7 +129,7 @@ impl<'t, 's> Coordinator<'t, 's> {
             let elapsed_ns = self.test.elapsed_ns();
             if elapsed_ns > MAX_BY_BYTES_NS {
                 let text = format!("not sent in {} s", MAX_BY_BYTES_NS / 1_000_000_000);
-                return Err(FlowError::Broken(text));
+                return Err(ChannelError::Broken(text));
             }
             self.sleep_until(elapsed_ns + JOIN_NS)?;
             self.readings.thin();
@@ -141,7 +141,7 @@ impl<'t, 's> Coordinator<'t, 's> {
 
     /// Sleeps until so long after the beginning, but looks now and then whether the other end is
     /// there.
-    fn sleep_until(&mut self, after_ns: u64) -> Result<(), FlowError> {
+    fn sleep_until(&mut self, after_ns: u64) -> Result<(), ChannelError> {
         loop {
             let now_ns = self.test.elapsed_ns();
             if now_ns >= after_ns {
@@ -153,10 +153,10 @@ impl<'t, 's> Coordinator<'t, 's> {
                     self.early.push_back(frame);
                 }
                 Err(ChannelError::Silent(_)) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
             if self.early.len() > self.connections.len() + 1 {
-                return Err(ChannelError::Garbage.into());
+                return Err(ChannelError::Garbage);
             }
         }
     }
@@ -164,7 +164,7 @@ impl<'t, 's> Coordinator<'t, 's> {
     /// Each end says that its window is over and goes on sending until it hears that of the other:
     /// no window, however late it began, sees a sender that has ended. Then both tell each other
     /// what they sent, and receivers of datagrams wait for it.
-    fn close(&mut self) -> Result<(), FlowError> {
+    fn close(&mut self) -> Result<(), ChannelError> {
         let is_by_bytes = self.test.spec.bytes > 0;
         self.channel.send(&Frame::Finished)?;
         let mut next = self.next(if is_by_bytes { MAX_BY_BYTES_NS } else { LATE_NS });
@@ -173,7 +173,7 @@ impl<'t, 's> Coordinator<'t, 's> {
             next = self.next(FINISH_NS);
         }
         if next? != Frame::Finished {
-            return Err(ChannelError::Garbage.into());
+            return Err(ChannelError::Garbage);
         }
         self.test.stop.store(true, Ordering::Relaxed);
         for Connection { flow, socket, counters } in self.connections {
@@ -191,7 +191,7 @@ impl<'t, 's> Coordinator<'t, 's> {
             match self.next(FINISH_NS)? {
                 Frame::Sent { flow, datagrams } => self.expect(flow, datagrams)?,
                 Frame::Finished => break,
-                _ => return Err(ChannelError::Garbage.into()),
+                _ => return Err(ChannelError::Garbage),
             }
         }
         self.test.closing.store(true, Ordering::Release);
@@ -214,12 +214,12 @@ impl<'t, 's> Coordinator<'t, 's> {
 
 /// A sender of datagrams ends within a call or two of being told to; its number is complete when
 /// it says so.
-fn datagrams_sent(counters: &Counters) -> Result<u64, FlowError> {
+fn datagrams_sent(counters: &Counters) -> Result<u64, ChannelError> {
     let deadline_ns = monotonic_ns().saturating_add(FINISH_NS);
     loop {
         match counters.expected.load(Ordering::Acquire) {
             0 if monotonic_ns() > deadline_ns => {
-                return Err(FlowError::Broken("a sender of datagrams did not end".to_owned()));
+                return Err(ChannelError::Broken("a sender of datagrams did not end".to_owned()));
             }
             0 => thread::yield_now(),
             sent => return Ok(sent - 1),

@@ -14,8 +14,9 @@ use flatout_sys::{issue_width, monotonic_ns, socket};
 
 use super::bulk::{pace_until, random_block};
 use super::datagrams::is_passing;
-use super::{FlowError, Test, WorkerEnd};
+use super::{Test, WorkerEnd};
 use crate::network::account::Account;
+use crate::network::channel::ChannelError;
 use crate::network::spec::{Flow, Placement, Protocol, Spec, Waiting};
 
 /// How long an answer is waited for.
@@ -58,63 +59,56 @@ impl Watch {
     }
 }
 
-/// How the bytes of a message are received.
-struct Messages<'s> {
-    socket: BorrowedFd<'s>,
-    protocol: Protocol,
-    waiting: Waiting,
-}
-
-impl Messages<'_> {
-    /// Receives a message that fills the buffer. False where the other end or the test has ended.
-    fn receive(&self, test: &Test, buffer: &mut [u8], deadline_ns: u64) -> io::Result<bool> {
-        let mut filled = 0;
-        while filled < buffer.len() && !test.is_over() {
-            let rest = &mut buffer[filled..];
-            let received = match self.waiting {
-                Waiting::Blocking => socket::receive(self.socket, rest),
-                Waiting::Spinning => socket::receive_now(self.socket, rest),
-            };
-            match received {
-                Ok(0) => return Ok(false),
-                Ok(length) => filled += length,
-                Err(error) if is_passing(&error) => {
-                    if monotonic_ns() > deadline_ns {
-                        return Ok(false);
-                    }
-                    std::hint::spin_loop();
-                }
-                Err(error) => return Err(error),
-            }
-            if self.protocol == Protocol::Udp && filled < buffer.len() {
-                // A datagram of another length is none of ours.
-                filled = 0;
-            }
-        }
-        Ok(filled == buffer.len())
-    }
-
-    fn send(&self, message: &[u8]) -> io::Result<()> {
-        let mut sent = 0;
-        while sent < message.len() {
-            match socket::send(self.socket, &message[sent..]) {
-                Ok(length) => sent += length,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-}
-
-fn messages<'s>(test: &Test, socket: BorrowedFd<'s>, flow: Flow) -> Messages<'s> {
-    let waiting = test.spec.waiting;
-    if waiting == Waiting::Spinning {
-        // Only a network card has a queue to poll, and only root may ask for it: the loop does
-        // not depend on it.
+/// Only a network card has a queue to poll, and only root may ask for it: the loop does not depend on it.
+fn poll(test: &Test, socket: BorrowedFd<'_>) {
+    if test.spec.waiting == Waiting::Spinning {
         let _ = socket::set_busy_poll(socket, 50);
     }
-    Messages { socket, protocol: flow.protocol, waiting }
+}
+
+/// Receives a message that fills the buffer. False where the other end or the test has ended.
+fn receive(
+    test: &Test,
+    (socket, flow): (BorrowedFd<'_>, Flow),
+    buffer: &mut [u8],
+    deadline_ns: u64,
+) -> io::Result<bool> {
+    let mut filled = 0;
+    while filled < buffer.len() && !test.is_over() {
+        let rest = &mut buffer[filled..];
+        let received = match test.spec.waiting {
+            Waiting::Blocking => socket::receive(socket, rest),
+            Waiting::Spinning => socket::receive_now(socket, rest),
+        };
+        match received {
+            Ok(0) => return Ok(false),
+            Ok(length) => filled += length,
+            Err(error) if is_passing(&error) => {
+                if monotonic_ns() > deadline_ns {
+                    return Ok(false);
+                }
+                std::hint::spin_loop();
+            }
+            Err(error) => return Err(error),
+        }
+        if flow.protocol == Protocol::Udp && filled < buffer.len() {
+            // A datagram of another length is none of ours.
+            filled = 0;
+        }
+    }
+    Ok(filled == buffer.len())
+}
+
+fn send(socket: BorrowedFd<'_>, message: &[u8]) -> io::Result<()> {
+    let mut sent = 0;
+    while sent < message.len() {
+        match socket::send(socket, &message[sent..]) {
+            Ok(length) => sent += length,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Whether another question may follow one that is not answered: a datagram may be lost. With a rate
@@ -131,7 +125,7 @@ pub(super) fn ask(
     end: &mut WorkerEnd,
 ) -> io::Result<()> {
     let spec = &test.spec;
-    let messages = messages(test, socket, flow);
+    poll(test, socket);
     let mut question = random_block(spec.block_bytes as usize)?;
     let mut answer = random_block(spec.block_bytes as usize)?;
     let mut histogram = Histogram::new();
@@ -155,9 +149,9 @@ pub(super) fn ask(
             break;
         }
         number(question.as_mut_slice(), asked);
-        messages.send(question.as_slice())?;
+        send(socket, question.as_slice())?;
         loop {
-            if !messages.receive(test, answer.as_mut_slice(), now_ns + ANSWER_NS)? {
+            if !receive(test, (socket, flow), answer.as_mut_slice(), now_ns + ANSWER_NS)? {
                 asked += 1;
                 lost += 1;
                 lost_in_a_row += 1;
@@ -166,7 +160,7 @@ pub(super) fn ask(
                 }
                 if !test.is_over() {
                     let text = format!("no answer to question {asked}");
-                    end.failure = Some(FlowError::Failed(text));
+                    end.failure = Some(ChannelError::Failed(text));
                 }
                 return Ok(());
             }
@@ -177,7 +171,7 @@ pub(super) fn ask(
         }
         if answer.as_slice() != question.as_slice() {
             let text = format!("the answer to question {asked} is another one");
-            end.failure = Some(FlowError::Failed(text));
+            end.failure = Some(ChannelError::Failed(text));
             return Ok(());
         }
         let done_ns = monotonic_ns();
@@ -224,16 +218,16 @@ fn number(message: &mut [u8], number: u64) {
 
 /// The server's side: what comes goes back.
 pub(super) fn answer(test: &Test, socket: BorrowedFd<'_>, flow: Flow) -> io::Result<()> {
-    let messages = messages(test, socket, flow);
+    poll(test, socket);
     let mut message = random_block(test.spec.block_bytes as usize)?;
     if !test.wait() {
         return Ok(());
     }
     while !test.is_over() {
-        if !messages.receive(test, message.as_mut_slice(), u64::MAX)? {
+        if !receive(test, (socket, flow), message.as_mut_slice(), u64::MAX)? {
             break;
         }
-        messages.send(message.as_slice())?;
+        send(socket, message.as_slice())?;
     }
     Ok(())
 }
