@@ -169,13 +169,17 @@ impl Dispatch {
 
     /// Half of what is left of the large file of which the most is, for another process.
     pub(super) fn spare_part(&self) -> Option<(Arc<Large>, Ranges)> {
-        let large = lock(&self.state).ready.largest()?;
+        let state = lock(&self.state);
+        let may_go = |work: &Work| matches!(work, Work::Large(it) if it.abroad().is_some());
+        let Some(Work::Large(large)) = state.ready.largest(may_go) else { return None };
+        let large = Arc::clone(large);
+        drop(state);
         let ranges = large.give()?;
         Some((large, ranges))
     }
 
     /// Half of the pieces that wait, and may go, but at most so many: for others, elsewhere.
-    pub(super) fn spare(&self, most: usize, may_go: &dyn Fn(&Arc<Directory>) -> bool) -> Vec<Work> {
+    pub(super) fn spare(&self, most: usize, may_go: &dyn Fn(&Work) -> bool) -> Vec<Work> {
         let mut state = lock(&self.state);
         let count = shared::share(state.ready.divisible(), most);
         state.ready.give(count, may_go)

@@ -179,8 +179,9 @@ impl Copy<'_> {
     /// Pieces for a process that has none, as parcels.
     fn parcels(&self, shared: &Shared) -> Vec<Parcel> {
         // Names that need care are known here only; bound ones stay.
-        let may_go = |directory: &Arc<Directory>| {
-            !directory.is_bound() && !self.peculiarities.knows(directory)
+        let may_go = |work: &Work| match work {
+            Work::Entries(directory, _) => !self.peculiarities.knows(directory),
+            _ => true,
         };
         let mut by_directory: Vec<(Arc<Directory>, Vec<Piece>)> = Vec::new();
         for work in self.dispatch.spare(MOST_GIVEN, &may_go) {

@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 use crate::copy::content::{Ranges, halves};
-use crate::copy::dispatch::ready::{Above, Divisible, Kind, Piece, Sorted};
+use crate::copy::dispatch::ready::{Kind, Piece};
 use process::Process;
 
 /// What a step costs, in nanoseconds.
@@ -137,41 +137,42 @@ enum Message {
 
 impl Piece for Work {
     type Directory = Handle;
-    type Large = Rc<Large>;
 
-    fn sorted(self) -> Sorted<Self> {
+    fn kind(&self) -> Kind {
         match self {
-            Self::Below(directory) => Sorted::Below(directory),
-            Self::Large(large) => Sorted::Large(large),
-            other => Sorted::Other(other),
-        }
-    }
-
-    fn kind(&self) -> Kind<'_, Self> {
-        match self {
-            Self::Names(directory, _) => Kind::Names(directory),
-            Self::Listing(directory, _) => Kind::Listing(directory),
+            Self::Below(_) => Kind::Below,
+            Self::Large(_) => Kind::Large,
+            Self::Names(..) => Kind::Names,
+            Self::Listing(..) => Kind::Listing,
             Self::Visit(..) => Kind::Visit,
             Self::Part(..) | Self::Joined(_) | Self::Parcel(..) => Kind::Part,
             _ => Kind::Other,
         }
     }
-}
 
-impl Above for Handle {
-    type Piece = Work;
-
-    fn count_below(&self) -> u64 {
-        self.below.borrow().len() as u64
+    fn is_in(&self, near: &Handle) -> bool {
+        match self {
+            Self::Names(directory, _) | Self::Listing(directory, _) => Rc::ptr_eq(directory, near),
+            _ => false,
+        }
     }
 
-    fn take_below(&self) -> Option<Work> {
-        let shape = self.below.borrow_mut().pop()?;
-        Some(Work::Visit(Self::clone(self), shape))
+    fn parts(&self) -> u64 {
+        match self {
+            Self::Below(directory) => directory.below.borrow().len() as u64,
+            Self::Large(large) => (large.left.get().1 - large.left.get().0).into(),
+            _ => 0,
+        }
     }
 
-    fn is(&self, other: &Self) -> bool {
-        Self::ptr_eq(self, other)
+    fn part(&self) -> Option<Self> {
+        match self {
+            Self::Below(directory) => {
+                let shape = directory.below.borrow_mut().pop()?;
+                Some(Self::Visit(Rc::clone(directory), shape))
+            }
+            other => Some(other.clone()),
+        }
     }
 }
 
@@ -185,22 +186,6 @@ impl Large {
         self.left.set(stays);
         self.busy.set(self.busy.get() + 1);
         Some(goes)
-    }
-}
-
-impl Divisible for Rc<Large> {
-    type Piece = Work;
-
-    fn remaining(&self) -> u32 {
-        self.left.get().1 - self.left.get().0
-    }
-
-    fn may_go(&self) -> bool {
-        true
-    }
-
-    fn help(&self) -> Work {
-        Work::Large(Self::clone(self))
     }
 }
 

@@ -362,9 +362,10 @@ impl Process {
             parcels.push(self.give(out, &directory, pieces));
         }
         if parcels.is_empty()
-            && let Some(large) = self.ready.largest()
+            && let Some(Work::Large(large)) = self.ready.largest(|_| true)
             && let Some(ranges) = large.give()
         {
+            let large = Rc::clone(large);
             let directory = Rc::clone(&large.directory);
             parcels.push(self.give(Out::Part(large), &directory, vec![Sent::Part(ranges)]));
         }
