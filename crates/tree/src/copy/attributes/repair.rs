@@ -5,10 +5,10 @@
 
 use std::os::fd::AsFd;
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::Stat;
 
 use super::node::{Node, pin};
-use super::{Attributes, Flags, Job, LOOK, MODE_BITS, Made, Place, special::replaced, times};
+use super::{Attributes, Difference, Flags, Job, LOOK, Made, Place, special::replaced, times};
 use crate::copy::{Overwrite, Preserve, Refusal, kind_of};
 
 impl Attributes<'_> {
@@ -29,8 +29,9 @@ impl Attributes<'_> {
         if kind_of(found) != kind {
             return Err(replaced());
         }
-        let looked_at = Job::new(source, Node::Named(target), facts, Made::found(found));
-        if self.same_attributes(facts, found) && self.same_extended(&looked_at)? {
+        let has_times = times(facts) == times(found) || !self.preserve.has(Preserve::TIMESTAMPS);
+        let differs = self.differs([source, Node::Named(target)], facts, found)?;
+        if has_times && differs == Difference::default() {
             return self.repair_flags(source, (target, found), facts).map(|()| false);
         }
         let flags = match source {
@@ -50,34 +51,6 @@ impl Attributes<'_> {
         }
         let is_changed = applied?;
         self.repair_flags(source, (target, &now), facts).map(|()| is_changed)
-    }
-
-    /// Whether owner, mode and times, as far as they are kept, are the same already. Extended
-    /// attributes are not looked at.
-    fn same_attributes(&self, facts: &Stat, found: &Stat) -> bool {
-        let is_symlink = kind_of(facts) == FileType::Symlink;
-        let [same_owner, same_mode, same_times] = [
-            (facts.st_uid, facts.st_gid) == (found.st_uid, found.st_gid),
-            is_symlink || facts.st_mode & MODE_BITS == found.st_mode & MODE_BITS,
-            times(facts) == times(found),
-        ];
-        (same_owner || !self.preserve.has(Preserve::OWNERSHIP))
-            && (same_mode || !self.preserve.has(Preserve::MODE))
-            && (same_times || !self.preserve.has(Preserve::TIMESTAMPS))
-    }
-
-    /// Whether neither side has attributes that matter; where one has, a closer look is taken.
-    fn same_extended(&self, job: &Job<'_>) -> Result<bool, Refusal> {
-        let names = self.source_names(job)?;
-        if !self.wants_extended()
-            || self.lacks_some(&names)
-            || names.iter().any(|name| self.carries(name))
-        {
-            return Ok(!self.wants_extended());
-        }
-        let Some(found) = self.target_names(job)? else { return Ok(true) };
-        Ok(!self.has_unknown_surplus(&found, &names, job.kind)
-            && !found.iter().any(|name| self.is_surplus(name, &names, job.kind)))
     }
 }
 
