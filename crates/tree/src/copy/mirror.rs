@@ -25,6 +25,7 @@ use rustix::io::Errno;
 use self::removal::{Purpose, Removal};
 pub(super) use self::room::{directory_aside, make_way, put_directory, take_place};
 use super::listing::Lister;
+use super::options::Deletion;
 use super::peculiar::key;
 use super::sieve::Sieve;
 use super::temporary::is_in_use;
@@ -75,14 +76,15 @@ impl Mirror {
     }
 
     /// Takes one of those that may be deleted.
-    pub(super) fn permit(&self, most: u64) -> bool {
+    pub(super) fn permit(&self, deletion: Option<Deletion>) -> bool {
+        let most = deletion.and_then(|deletion| deletion.most).unwrap_or(u64::MAX);
         let more = |permitted: u64| (permitted < most).then_some(permitted + 1);
         self.permitted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
     /// Gives one back.
-    pub(super) fn return_permit(&self) {
-        self.permitted.fetch_sub(1, Ordering::Relaxed);
+    pub(super) fn return_permit(&self) -> bool {
+        self.permitted.fetch_sub(1, Ordering::Relaxed) > 0
     }
 }
 

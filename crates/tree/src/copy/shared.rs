@@ -48,6 +48,7 @@ use super::temporary::Temporaries;
 use super::{Copy, Directory, Failure, Pair, Refusal, Side, Work, lane, visit};
 use crate::lock::lock;
 use crate::spool::names::BatchIter;
+use crate::wire::message;
 
 const FOLLOW: &str = "follow the other processes to";
 /// Pieces of one answer at most.
@@ -98,10 +99,8 @@ struct Given {
 
 /// A parcel on its way.
 enum Out {
-    /// So many pieces of a directory.
-    Pieces(Arc<Directory>, usize),
-    /// So many names that one process has, and no other.
-    Bound(Arc<Directory>, usize),
+    /// So many pieces of a directory; names that one process has, and no other, are bound.
+    Pieces { directory: Arc<Directory>, count: usize, is_bound: bool },
     /// Ranges of a file, and what came of them as far as that is known.
     Part(Arc<Large>, Ranges, Option<Done>),
 }
@@ -110,8 +109,6 @@ enum Out {
 enum Letter {
     /// Names that this process is to copy, and no other.
     Bound(usize, Parcel),
-    /// All of a parcel is done.
-    Done(usize, u64),
     /// This message.
     Message(usize, Vec<u8>),
 }
@@ -134,11 +131,6 @@ impl Shared {
     /// What the others have done, added to what was done here.
     pub(super) fn with_others(&self, own: Snapshot) -> Snapshot {
         lock(&self.others).iter().flatten().fold(own, |sum, (other, _)| sum.with(other))
-    }
-
-    /// A parcel of another process is done.
-    pub(super) fn is_done(&self, guest: Guest) {
-        lock(&self.outbox).push(Letter::Done(guest.giver, guest.number));
     }
 
     /// Numbers a parcel.
@@ -207,7 +199,7 @@ impl Copy<'_> {
             }
             match way {
                 Ok(way) => {
-                    let out = Out::Pieces(directory, pieces.len());
+                    let out = Out::Pieces { directory, count: pieces.len(), is_bound: false };
                     parcels.push(shared.send_out(out, way, pieces));
                 }
                 Err(refusal) => {
@@ -234,10 +226,10 @@ impl Copy<'_> {
     /// Another process has done a parcel.
     fn returned(&self, shared: &Shared, number: u64) {
         let work = match lock(&shared.given).out.remove(&number) {
-            Some(Out::Pieces(directory, pieces)) => Work::Returned(directory, pieces),
-            Some(Out::Bound(directory, names)) => {
-                shared.bound.fetch_sub(names, Ordering::Relaxed);
-                Work::Returned(directory, names)
+            Some(Out::Pieces { directory, count, is_bound }) => {
+                let bound = if is_bound { count } else { 0 };
+                shared.bound.fetch_sub(bound, Ordering::Relaxed);
+                Work::Returned(directory, count)
             }
             Some(Out::Part(large, ranges, done)) => {
                 large.came_back(ranges, done.as_ref());
@@ -246,6 +238,14 @@ impl Copy<'_> {
             None => return,
         };
         self.dispatch.offer(vec![work]);
+    }
+
+    /// A parcel of another process is done. What could not be read here, that one deletes nothing for.
+    pub(super) fn parcel_is_done(&self, guest: Guest) {
+        let done = message(&[&member::DONE, &guest.number, &self.mirror.is_incomplete()]);
+        if let Some(shared) = &self.shared {
+            lock(&shared.outbox).push(Letter::Message(guest.giver, done));
+        }
     }
 
     /// Opens the directory of a parcel and makes its pieces work of this process.
@@ -258,10 +258,7 @@ impl Copy<'_> {
                 if !matches!(parcel.pieces[..], [Piece::Part(_)]) {
                     self.fail(failure);
                 }
-                if let Some(shared) = &self.shared {
-                    shared.is_done(guest);
-                }
-                return;
+                return self.parcel_is_done(guest);
             }
         };
         let work = |piece| {

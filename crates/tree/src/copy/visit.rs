@@ -323,9 +323,9 @@ pub(super) fn piece_done(copy: &Copy<'_>, directory: &Arc<Directory>) {
             directory.expect(1);
             return copy.dispatch.offer(vec![Work::InTurn(directory)]);
         }
-        if let (Some(guest), Some(shared)) = (directory.guest, &copy.shared) {
+        if let Some(guest) = directory.guest {
             copy.held.leave(&directory);
-            return shared.is_done(guest);
+            return copy.parcel_is_done(guest);
         }
         let Some(parent) = directory.parent.clone() else { return };
         if mirror::begin(copy, &directory) || copy.waits_for_others(&directory) {

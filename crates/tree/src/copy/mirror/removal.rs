@@ -322,7 +322,7 @@ impl<'c> Removal<'c> {
             return gone;
         }
         let most = self.deletion.most.filter(|_| counts);
-        if most.is_some_and(|most| !self.copy.may_delete_one(most)) {
+        if most.is_some() && !self.copy.may_delete_one() {
             return self.spare(purpose);
         }
         let done = match (self.copy.is_plan(), backups) {

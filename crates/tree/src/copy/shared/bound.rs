@@ -39,7 +39,8 @@ impl Shared {
         let Some(Parcel { number, pieces, .. }) = parcel else { return false };
         let mut given = lock(&self.given);
         let out = given.out.get_mut(number);
-        let (Some(Out::Bound(directory, count)), [Piece::Entries(names)]) = (out, &mut pieces[..])
+        let (Some(Out::Pieces { directory, count, .. }), [Piece::Entries(names)]) =
+            (out, &mut pieces[..])
         else {
             return false;
         };
@@ -76,7 +77,8 @@ impl Copy<'_> {
         let way = entry.directory.way().map_err(Trouble::Source)?;
         entry.directory.expect(1);
         shared.bound.fetch_add(1, Ordering::Relaxed);
-        let out = Out::Bound(Arc::clone(entry.directory), 1);
+        let directory = Arc::clone(entry.directory);
+        let out = Out::Pieces { directory, count: 1, is_bound: true };
         let parcel = shared.send_out(out, way, vec![Piece::Entries(names)]);
         lock(&shared.outbox).push(Letter::Bound(owner, Parcel { is_bound: true, ..parcel }));
         Err(Trouble::Entrusted)

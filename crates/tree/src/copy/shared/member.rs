@@ -38,7 +38,7 @@ const TELL_EVERY_NS: u64 = 100_000_000;
 
 const ASK: u8 = 1;
 const GIVE: u8 = 2;
-const DONE: u8 = 3;
+pub(super) const DONE: u8 = 3;
 const TOLD: u8 = 4;
 const HEARD: u8 = 5;
 const STOP: u8 = 6;
@@ -283,10 +283,6 @@ impl<'m, 'a> Member<'m, 'a> {
             match letter {
                 Letter::Bound(to, parcel) => self.give(to, (false, 0), &[parcel]),
                 Letter::Message(to, message) => self.send(to, &message),
-                Letter::Done(to, number) => {
-                    let is_incomplete = self.copy.mirror.is_incomplete();
-                    self.send(to, &message(&[&DONE, &number, &is_incomplete]));
-                }
             }
         }
     }

@@ -26,11 +26,11 @@ pub(super) enum Question {
     MayDelete,
     /// Nothing: it was not deleted.
     Return,
-    /// Whether a file, by its inode number, is free to stand for a source.
-    Take(u64, Identity),
+    /// Whether a file is free to stand for a source.
+    Take(Identity, Identity),
 }
 
-goes_by_variants!(Question { 1 => MayDelete, 2 => Return, 3 => Take(inode, source) });
+goes_by_variants!(Question { 1 => MayDelete, 2 => Return, 3 => Take(file, source) });
 
 /// Answers that have come, by the numbers of the questions.
 #[derive(Debug, Default)]
@@ -50,18 +50,14 @@ impl Questions {
 }
 
 impl Shared {
-    fn send_question(&self, whom: usize, number: u64, question: Question) {
-        let message = message(&[&QUESTION, &number, &question]);
-        lock(&self.outbox).push(Letter::Message(whom, message));
-    }
-
     /// Asks another process; `None`: the copy was stopped meanwhile.
     fn ask(&self, whom: usize, question: Question, stop: &Stop) -> Option<bool> {
         let Questions { state, has_come } = &self.questions;
         let mut waiting = lock(state);
         waiting.0 += 1;
         let number = waiting.0;
-        self.send_question(whom, number, question);
+        let message = message(&[&QUESTION, &number, &question]);
+        lock(&self.outbox).push(Letter::Message(whom, message));
         loop {
             if let Some(answer) = waiting.1.remove(&number) {
                 return Some(answer);
@@ -76,49 +72,49 @@ impl Shared {
 }
 
 impl Copy<'_> {
-    /// Takes one of so many that may be deleted.
-    pub(in crate::copy) fn may_delete_one(&self, most: u64) -> bool {
-        match self.shared.as_ref().filter(|shared| shared.rank != 0) {
-            Some(shared) => shared.ask(0, Question::MayDelete, &self.stop).unwrap_or(false),
-            None => self.mirror.permit(most),
-        }
+    /// Takes one of those that may be deleted.
+    pub(in crate::copy) fn may_delete_one(&self) -> bool {
+        self.ask(0, Question::MayDelete).unwrap_or(false)
     }
 
     /// Gives one back.
     pub(in crate::copy) fn return_permit(&self) {
-        match self.shared.as_ref().filter(|shared| shared.rank != 0) {
-            Some(shared) => shared.send_question(0, 0, Question::Return),
-            None => self.mirror.return_permit(),
-        }
+        let _is_given_back = self.ask(0, Question::Return);
     }
 
     /// Has a file of the target or of a snapshot stand for a source; false where it stands for another
     /// one already.
     pub(in crate::copy) fn take(&self, file: Identity, source: Identity) -> Result<bool, Trouble> {
-        // Devices have other numbers on other hosts.
-        let number = if self.shared.is_some() { (0, file.1) } else { file };
-        match self.shared.as_ref().map(|shared| (shared, shared.owner(file.1))) {
-            Some((shared, owner)) if owner != shared.rank => {
-                let answer = shared.ask(owner, Question::Take(file.1, source), &self.stop);
-                answer.ok_or_else(|| Trouble::Target(Refusal::interrupted("link")))
-            }
-            _ => self.taken.take(number, source).map_err(Trouble::Target),
+        match &self.shared {
+            // Devices have other numbers on other hosts.
+            Some(shared) => self.ask(shared.owner(file.1), Question::Take((0, file.1), source)),
+            None => self.ask(0, Question::Take(file, source)),
         }
     }
 
-    /// What another process asks; returns what it is told, if it waits for that.
+    /// Has the process answer that knows.
+    fn ask(&self, whom: usize, question: Question) -> Result<bool, Trouble> {
+        match self.shared.as_ref().filter(|shared| shared.rank != whom) {
+            Some(shared) => shared
+                .ask(whom, question, &self.stop)
+                .ok_or_else(|| Trouble::Target(Refusal::interrupted("link"))),
+            None => self.answer(question).map_err(Trouble::Target),
+        }
+    }
+
+    fn answer(&self, question: Question) -> Result<bool, Refusal> {
+        match question {
+            Question::MayDelete => Ok(self.mirror.permit(self.options.deletion)),
+            Question::Return => Ok(self.mirror.return_permit()),
+            Question::Take(file, source) => self.taken.take(file, source),
+        }
+    }
+
+    /// What another process asks; returns what it is told.
     pub(super) fn asked(&self, question: &mut &[u8]) -> Option<Vec<u8>> {
-        let number: u64 = take(question)?;
-        let most = self.options.deletion.and_then(|deletion| deletion.most);
-        let answer = match take(question)? {
-            Question::MayDelete => most.is_none_or(|most| self.mirror.permit(most)),
-            Question::Return => {
-                self.mirror.return_permit();
-                return None;
-            }
-            // Where that cannot be remembered, it is copied.
-            Question::Take(inode, source) => self.taken.take((0, inode), source).unwrap_or(false),
-        };
+        let (number, question): (u64, Question) = take(question)?;
+        // Where that cannot be remembered, it is copied.
+        let answer = self.answer(question).unwrap_or(false);
         Some(message(&[&ANSWER, &number, &answer]))
     }
 }
