@@ -16,9 +16,6 @@ use super::{Copy, Placed, mark};
 use crate::copy::Refusal;
 use crate::file_data;
 
-/// Bytes of a path that are given to the kernel at once; it takes 4095.
-const PIECE_BYTES: usize = 4095;
-
 /// openat2(2) was refused once: it will be refused always.
 static OPENAT2_IS_MISSING: AtomicBool = AtomicBool::new(false);
 
@@ -142,32 +139,9 @@ pub(in crate::copy) fn open_below(
 /// Errors: a component is `..`; others of the kernel.
 fn resolve(root: BorrowedFd<'_>, path: &[u8]) -> Result<Option<OwnedFd>, Refusal> {
     let parts: Vec<&[u8]> = components(path).collect();
-    let Some((_, parts)) = parts.split_last() else {
-        return Err(Refusal::because(LINK, ODD_PATH));
-    };
-    if parts.iter().any(|part| *part == b".." || part.len() > PIECE_BYTES) {
-        return Err(Refusal::because(LINK, ODD_PATH));
-    }
-    let mut here: Option<OwnedFd> = None;
-    let mut rest = parts;
-    while !rest.is_empty() {
-        // As many components as together are no longer than the kernel takes.
-        let mut length = 0;
-        let fits = |part: &&&[u8]| {
-            length += part.len() + usize::from(length > 0);
-            length <= PIECE_BYTES
-        };
-        let (piece, behind) = rest.split_at(rest.iter().take_while(fits).count());
-        let above = here.as_ref().map_or(root, AsFd::as_fd);
-        match found(descend(above, piece))? {
-            Some(below) => here = Some(below),
-            None => return Ok(None),
-        }
-        rest = behind;
-    }
-    match here {
-        Some(directory) => Ok(Some(directory)),
-        None => descend(root, &[b"."]).map(Some).map_err(Refusal::of(LINK)),
+    match parts.split_last() {
+        Some((_, parts)) if !parts.contains(&&b".."[..]) => found(descend(root, parts)),
+        _ => Err(Refusal::because(LINK, ODD_PATH)),
     }
 }
 
@@ -187,27 +161,23 @@ fn components(path: &[u8]) -> impl Iterator<Item = &[u8]> {
 const DIRECTORY: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Goes down some directories.
+/// Goes down some directories: at once, or where the kernel does not take that, one by one.
 fn descend(from: BorrowedFd<'_>, parts: &[&[u8]]) -> Result<OwnedFd, Errno> {
-    if !OPENAT2_IS_MISSING.load(Ordering::Relaxed) {
+    let open =
+        |at: BorrowedFd<'_>, name: &[u8]| rustix::fs::openat(at, name, DIRECTORY, Mode::empty());
+    if !parts.is_empty() && !OPENAT2_IS_MISSING.load(Ordering::Relaxed) {
         let rules = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        let piece = parts.join(&b'/');
-        match rustix::fs::openat2(from, piece, DIRECTORY, Mode::empty(), rules) {
+        let path = parts.join(&b'/');
+        match rustix::fs::openat2(from, path, DIRECTORY, Mode::empty(), rules) {
             // Old kernels do not know it, and container runtimes deny what they do not know.
             Err(Errno::NOSYS | Errno::PERM) => OPENAT2_IS_MISSING.store(true, Ordering::Relaxed),
+            // One name may be too long, or all of them together.
+            Err(Errno::NAMETOOLONG) => {}
             answer => return answer,
         }
     }
-    descend_one_by_one(from, parts)
-}
-
-fn descend_one_by_one(from: BorrowedFd<'_>, parts: &[&[u8]]) -> Result<OwnedFd, Errno> {
-    let mut here: Option<OwnedFd> = None;
-    for part in parts {
-        let above = here.as_ref().map_or(from, AsFd::as_fd);
-        here = Some(rustix::fs::openat(above, *part, DIRECTORY, Mode::empty())?);
-    }
-    here.ok_or(Errno::INVAL)
+    let start = open(from, b".")?;
+    parts.iter().try_fold(start, |here, part| open(here.as_fd(), part))
 }
 
 #[cfg(test)]
