@@ -115,8 +115,10 @@ impl<'a> Job<'a> {
         }
     }
 
-    fn completeness(&self) -> Completeness {
-        self.lost.get().map_or(Completeness::Whole, |_| Completeness::Lacking)
+    /// Whether the target has all that was asked for, as far as this user may give it. Else something was
+    /// lost, which was said.
+    fn is_whole(&self) -> bool {
+        self.lost.get().is_none()
     }
 
     /// Whether the target may have other attributes than a new file.
@@ -125,19 +127,10 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Whether a target has all that was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Completeness {
-    /// As far as this user may give it.
-    Whole,
-    /// Something was lost, which was said.
-    Lacking,
-}
-
 /// Carries attributes over. Shared by all threads.
 pub struct Attributes<'a> {
     preserve: Preserve,
-    remarks: Remarks<'a>,
+    pub(super) remarks: Remarks<'a>,
     expectation: Expectation,
     /// Permissions that the umask leaves to new files.
     unmasked: OnceLock<u32>,
@@ -201,7 +194,7 @@ impl<'a> Attributes<'a> {
     }
 
     /// Finishes a regular file, new or written again. The target is its owner's alone until then; it will be
-    /// `called` so, where it has another name now.
+    /// `called` so, where it has another name now. Says whether nothing was lost.
     ///
     /// Cost of a new file: flistxattr of the source, futimens and fchmod, and fchown when the owner
     /// is to be another. What else a call is made for: each attribute of the source; a directory
@@ -215,12 +208,12 @@ impl<'a> Attributes<'a> {
         facts: &Stat,
         made: Made,
         called: Option<&CStr>,
-    ) -> Result<Completeness, Refusal> {
+    ) -> Result<bool, Refusal> {
         let job = Job::new(Node::Open(source), Node::Open(target), facts, made);
         // Its source may be a FIFO or device.
         let job = Job { called, kind: FileType::RegularFile, ..job };
         self.apply(&job, None)?;
-        Ok(job.completeness())
+        Ok(job.is_whole())
     }
 
     /// Finishes a directory, new or merged into, after all that is in it.

@@ -207,7 +207,7 @@ fn fill(
         }
         Bytes::None => return Ok((Copied::default(), State::Same)),
     }
-    let _shown_to_whoever_asks = copy.tally.at_work.note(opened.entry, &opened.facts);
+    let _shown_to_whoever_asks = copy.tally.begin(opened.entry, &opened.facts);
     let taken = match (place.bytes, &copy.references) {
         (Bytes::Different | Bytes::Own, _) => {
             Some(lane.content.amend(job, place.bytes == Bytes::Own).map_err(Trouble::of)?)

@@ -11,7 +11,6 @@ use flatout_io::Engine;
 use flatout_io::transfer::Method;
 use flatout_sys::{affinity, occupation};
 use rustix::fs::Stat;
-use rustix::io::Errno;
 
 use super::attributes::Attributes;
 use super::backup::Backups;
@@ -111,8 +110,6 @@ pub struct Copy<'a> {
     symlinks: Mutex<()>,
     /// Other operands were copied before: what lies in the target may come from them.
     pub(super) has_run: AtomicBool,
-    /// Notices that are made once, by their codes and reasons.
-    pub(super) said: Mutex<Vec<(&'static str, Option<Errno>)>>,
     workers: Mutex<Workers>,
     /// There may be fewer threads than are wanted.
     may_hire: AtomicBool,
@@ -181,7 +178,6 @@ impl<'a> Copy<'a> {
             shared: None,
             symlinks: Mutex::default(),
             has_run: AtomicBool::new(false),
-            said: Mutex::default(),
             workers: Mutex::new(workers),
             may_hire: AtomicBool::new(true),
             left: Condvar::new(),

@@ -15,7 +15,6 @@ use super::{
     Action, Copy, Directory, Entry, Event, Failure, Outcome, Refusal, Side, Trouble, count,
 };
 use crate::file_data::{ENDED_EARLY, path_of};
-use crate::lock::lock;
 
 pub(super) const LINKS_NOT_KEPT: &str = "links_not_kept";
 
@@ -264,15 +263,8 @@ impl Copy<'_> {
 
     /// Says something unless it was said before, for this reason.
     fn notice_once(&self, code: &'static str, why: Option<Errno>, text: impl FnOnce() -> String) {
-        let is_new = {
-            let mut said = lock(&self.said);
-            let is_new = !said.contains(&(code, why));
-            said.extend(is_new.then_some((code, why)));
-            is_new
-        };
-        if is_new {
-            self.notice(code, text());
-        }
+        let why = why.map_or(0, |errno| errno.raw_os_error().unsigned_abs().into());
+        self.attributes.remarks.once((code, why), code, text);
     }
 
     fn notice(&self, code: &'static str, text: String) {

@@ -1,8 +1,8 @@
 //! How much was done so far, counted by all threads.
 
 use std::ffi::OsString;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 
 use flatout_io::transfer::Method;
 use flatout_sys::occupation::Occupation;
@@ -71,39 +71,6 @@ impl Snapshot {
     }
 }
 
-/// Large files that are being copied.
-#[derive(Debug, Default)]
-pub(super) struct AtWork(Mutex<Vec<OsString>>);
-
-/// A file that is being copied until this is dropped.
-pub(super) struct Worked<'w>(&'w AtWork, OsString);
-
-impl AtWork {
-    /// Notes a file, if it is large.
-    pub(super) fn note(&self, entry: Entry<'_>, facts: &Stat) -> Option<Worked<'_>> {
-        if (facts.st_size as u64) < MUCH_BYTES {
-            return None;
-        }
-        let path = entry.path(Side::Source);
-        lock(&self.0).push(path.clone());
-        Some(Worked(self, path))
-    }
-
-    /// The one that was begun first.
-    pub(super) fn first(&self) -> Option<OsString> {
-        lock(&self.0).first().cloned()
-    }
-}
-
-impl Drop for Worked<'_> {
-    fn drop(&mut self) {
-        let mut all = lock(&self.0.0);
-        if let Some(index) = all.iter().position(|path| *path == self.1) {
-            all.remove(index);
-        }
-    }
-}
-
 /// The counters.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
@@ -119,7 +86,8 @@ pub(super) struct Tally {
     by_method: [(AtomicU64, AtomicU64); Method::ALL.len()],
     /// All of it waits for storage now.
     pub(super) waits_for_device: AtomicBool,
-    pub(super) at_work: AtWork,
+    /// Large files that are being copied, as long as somebody holds their paths.
+    at_work: Mutex<Vec<Weak<OsString>>>,
 }
 
 /// One more.
@@ -128,6 +96,18 @@ pub(super) fn count(counter: &AtomicU64) {
 }
 
 impl Tally {
+    /// Notes a file, if it is large, until what is returned is dropped.
+    pub(super) fn begin(&self, entry: Entry<'_>, facts: &Stat) -> Option<Arc<OsString>> {
+        if (facts.st_size as u64) < MUCH_BYTES {
+            return None;
+        }
+        let path = Arc::new(entry.path(Side::Source));
+        let mut all = lock(&self.at_work);
+        all.retain(|path| path.strong_count() > 0);
+        all.push(Arc::downgrade(&path));
+        Some(path)
+    }
+
     /// A file was moved by this method.
     pub(super) fn moved(&self, method: Method, bytes: u64) {
         let (files, total) = &self.by_method[method.index()];
@@ -171,7 +151,8 @@ impl Tally {
 impl Copy<'_> {
     /// A large file that is being copied just now: the one that was begun first.
     pub fn at_work(&self) -> Option<OsString> {
-        self.tally.at_work.first()
+        let all = lock(&self.tally.at_work);
+        all.iter().find_map(Weak::upgrade).map(Arc::unwrap_or_clone)
     }
 }
 

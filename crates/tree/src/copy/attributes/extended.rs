@@ -368,7 +368,7 @@ fn insist(
 }
 
 fn has_space(target: Node<'_>) -> bool {
-    let (Node::Open(file) | Node::Pinned(file) | Node::PinnedDirectory(file)) = target else {
+    let (Node::Open(file) | Node::Pinned(file)) = target else {
         return false;
     };
     rustix::fs::fstatfs(file).is_ok_and(|facts| facts.f_bavail > 0)

@@ -12,7 +12,7 @@ use rustix::fs::{IFlags, Stat, ioctl_getflags, ioctl_setflags};
 use rustix::io::Errno;
 
 use super::remarks::Loss;
-use super::{Attributes, Completeness, Job, Made, Node, Origin, Place, READ_FLAGS};
+use super::{Attributes, Job, Made, Node, Origin, Place, READ_FLAGS};
 use crate::copy::{Overwrite, Preserve, Refusal, identity, kind_of};
 use crate::file_data;
 
@@ -124,9 +124,7 @@ pub(crate) fn all_flags_of(node: Node<'_>) -> Result<Option<u32>, Errno> {
         Node::Named(Place { directory, name }) => {
             file_data::open(directory, name).map(|file| flags(file.as_fd()))
         }
-        Node::Pinned(directory) | Node::PinnedDirectory(directory) => {
-            file_data::open(directory, c".").map(|file| flags(file.as_fd()))
-        }
+        Node::Pinned(directory) => file_data::open(directory, c".").map(|file| flags(file.as_fd())),
     };
     let Ok(found) = found else { return Ok(None) };
     Ok(Some(or_none(found)? & (LOCKS | EARLY | LATE) & !OF_THE_KERNEL))
@@ -204,7 +202,8 @@ impl Attributes<'_> {
         }
     }
 
-    /// Gives a complete target its project and its flags. What it cannot have is said once.
+    /// Gives a complete target its project and its flags. What it cannot have is said once; returns whether
+    /// nothing was.
     ///
     /// Cost: where they are kept, a call for each side and kind, and one for what differs.
     pub fn end_flags(
@@ -213,9 +212,9 @@ impl Attributes<'_> {
         facts: &Stat,
         wanted: Flags,
         made: Made,
-    ) -> Result<Completeness, Refusal> {
+    ) -> Result<bool, Refusal> {
         if !self.keeps_any() {
-            return Ok(Completeness::Whole);
+            return Ok(true);
         }
         if let Some(errno) = wanted.unknown {
             return Err(Refusal::of(READ_FLAGS)(errno));
@@ -225,7 +224,7 @@ impl Attributes<'_> {
         let job = Job::new(node(source), node(target), facts, made);
         self.carry_project(&job)?;
         self.carry_flags(&job, target, wanted)?;
-        Ok(job.completeness())
+        Ok(job.is_whole())
     }
 
     fn carry_flags(

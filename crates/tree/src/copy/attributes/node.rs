@@ -33,8 +33,6 @@ pub enum Node<'a> {
     Open(BorrowedFd<'a>),
     /// Opened with `O_PATH`: whatever bears its name by now, it is the same file.
     Pinned(BorrowedFd<'a>),
-    /// The same of a directory.
-    PinnedDirectory(BorrowedFd<'a>),
     /// A name in a directory, for looking only.
     Named(Place<'a>),
 }
@@ -92,7 +90,7 @@ impl<'a> Node<'a> {
     /// A directory by its descriptor, which may be one of `O_PATH`. Cost: fcntl(2).
     pub fn of_directory(directory: BorrowedFd<'a>) -> Self {
         match rustix::fs::fcntl_getfl(directory) {
-            Ok(flags) if flags.contains(OFlags::PATH) => Self::PinnedDirectory(directory),
+            Ok(flags) if flags.contains(OFlags::PATH) => Self::Pinned(directory),
             _ => Self::Open(directory),
         }
     }
@@ -100,9 +98,7 @@ impl<'a> Node<'a> {
     /// A descriptor, a name in it (none: it is the file itself), and how the name is looked up.
     fn located(self) -> (BorrowedFd<'a>, &'a CStr, AtFlags) {
         match self {
-            Self::Open(file) | Self::Pinned(file) | Self::PinnedDirectory(file) => {
-                (file, c"", AtFlags::EMPTY_PATH)
-            }
+            Self::Open(file) | Self::Pinned(file) => (file, c"", AtFlags::EMPTY_PATH),
             Self::Named(Place { directory, name }) => (directory, name, AtFlags::SYMLINK_NOFOLLOW),
         }
     }
@@ -134,29 +130,25 @@ impl<'a> Node<'a> {
     }
 
     pub(super) fn set_owner(self, user: Option<Uid>, group: Option<Gid>) -> Result<()> {
+        let (file, name, flags) = self.located();
         match self {
             Self::Open(file) => rustix::fs::fchown(file, user, group),
-            Self::Pinned(file) | Self::PinnedDirectory(file) => {
-                rustix::fs::chownat(file, c"", user, group, AtFlags::EMPTY_PATH)
-            }
-            Self::Named(_) => Err(Errno::BADF),
+            _ => rustix::fs::chownat(file, name, user, group, flags),
         }
     }
 
     pub(super) fn set_times(self, times: &Timestamps) -> Result<()> {
+        let (file, name, flags) = self.located();
         match self {
             Self::Open(file) => rustix::fs::futimens(file, times),
-            Self::Pinned(file) | Self::PinnedDirectory(file) => {
-                rustix::fs::utimensat(file, c"", times, AtFlags::EMPTY_PATH)
-            }
-            Self::Named(_) => Err(Errno::BADF),
+            _ => rustix::fs::utimensat(file, name, times, flags),
         }
     }
 
     pub(super) fn set_mode(self, mode: u32) -> Result<()> {
         match self {
             Self::Open(file) => rustix::fs::fchmod(file, Mode::from_raw_mode(mode)),
-            Self::Pinned(file) | Self::PinnedDirectory(file) => {
+            Self::Pinned(file) => {
                 match rustix::fs::chmod(itself(file), Mode::from_raw_mode(mode)) {
                     Err(Errno::NOENT) => flatout_sys::descriptor::set_mode(file, mode)
                         .map_err(|error| errno_of(&error)),
@@ -182,9 +174,7 @@ impl<'a> Node<'a> {
                 let (directory, name, _) = self.located();
                 act(Owned { directory, name, follows: false })
             }
-            Self::Pinned(file) | Self::PinnedDirectory(file) => {
-                act(Owned { directory: CWD, name: &itself(file), follows: true })
-            }
+            Self::Pinned(file) => act(Owned { directory: CWD, name: &itself(file), follows: true }),
         }
     }
 
@@ -295,13 +285,11 @@ impl<'a> Node<'a> {
             Self::Open(file) => Way::Open(file),
             Self::Named(place) if attribute_at::is_there() => Way::At(place),
             Self::Named(place) => Way::Below(path(place)),
-            // Who may not search it may not look up even that.
-            Self::PinnedDirectory(directory)
-                if attribute_at::is_there() && may_search(directory) =>
-            {
-                Way::At(Place { directory, name: c"." })
+            // Of a directory; who may not search it may not look up even that.
+            Self::Pinned(file) if attribute_at::is_there() && may_search(file) => {
+                Way::At(Place { directory: file, name: c"." })
             }
-            Self::Pinned(file) | Self::PinnedDirectory(file) => Way::Itself(itself(file)),
+            Self::Pinned(file) => Way::Itself(itself(file)),
         }
     }
 

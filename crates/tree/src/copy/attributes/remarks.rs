@@ -17,7 +17,7 @@ const MOST_REMARKS: usize = 4096;
 const XATTR: &str = "xattr_not_kept";
 
 /// Something that is not kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Loss {
     Owner,
     SetId,
@@ -98,10 +98,10 @@ impl Loss {
 /// What is not kept, and why.
 pub(super) type Lost = (Loss, Option<Errno>);
 
-/// What was said already.
-pub(super) struct Remarks<'a> {
+/// What was said already, and why or of which filesystem.
+pub(in crate::copy) struct Remarks<'a> {
     watch: &'a dyn Watch,
-    said: Mutex<BTreeSet<(Loss, u64)>>,
+    said: Mutex<BTreeSet<(&'static str, u64)>>,
 }
 
 impl<'a> Remarks<'a> {
@@ -114,20 +114,29 @@ impl<'a> Remarks<'a> {
         self.watch.event(event);
     }
 
-    /// Says it, unless it was said for this filesystem.
+    /// Says that something is not kept, unless it was said for this filesystem.
     pub(super) fn say(&self, loss: Loss, device: u64, cause: Option<Errno>) {
-        {
-            // A thread that panicked here left a set as good as any.
+        let (code, what) = loss.said();
+        self.once((what, device), code, || match cause {
+            Some(errno) => format!("{what}: {}", cause_text(&errno.into())),
+            None => what.to_owned(),
+        });
+    }
+
+    /// Says something unless it was said before.
+    pub(in crate::copy) fn once(
+        &self,
+        what: (&'static str, u64),
+        code: &'static str,
+        text: impl FnOnce() -> String,
+    ) {
+        // A thread that panicked here left a set as good as any.
+        let is_new = {
             let mut said = lock(&self.said);
-            if said.len() >= MOST_REMARKS || !said.insert((loss, device)) {
-                return;
-            }
-        }
-        let (code, text) = loss.said();
-        let text = match cause {
-            Some(errno) => format!("{text}: {}", cause_text(&errno.into())),
-            None => text.to_owned(),
+            said.len() < MOST_REMARKS && said.insert(what)
         };
-        self.watch.event(&Event::Notice(Notice { code, text }));
+        if is_new {
+            self.watch.event(&Event::Notice(Notice { code, text: text() }));
+        }
     }
 }

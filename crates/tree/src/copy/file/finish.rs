@@ -11,7 +11,7 @@ use super::cut::has_become_another;
 use super::place::{Bytes, CREATE, Name, Over, Place, needs_no_directory, unlocked};
 use super::room::has_room_in_place;
 use super::source::{Opened, State};
-use crate::copy::attributes::{Completeness, PRIVATE};
+use crate::copy::attributes::PRIVATE;
 use crate::copy::content::Copied;
 use crate::copy::lane::MUCH_BYTES;
 use crate::copy::temporary::{Discarded, move_to_free};
@@ -41,7 +41,7 @@ impl Place {
             }
         };
         // What was read is what the source was all the time, and nothing of it is missing.
-        let is_whole = finished == Ok(Completeness::Whole);
+        let is_whole = finished == Ok(true);
         let mut is_certain = state == State::Same && is_whole && !copied.is_assumed;
         let Self { file, name, made, .. } = place;
         let is_new = matches!(name, Name::New);
@@ -50,7 +50,7 @@ impl Place {
             let (from, to) = (opened.file.as_fd(), file.as_fd());
             if finished.is_ok() {
                 let set = copy.attributes.end_flags((from, to), &opened.facts, opened.flags, made);
-                is_certain &= set == Ok(Completeness::Whole);
+                is_certain &= set == Ok(true);
                 if let Err(refusal) = set {
                     finished = Err(refusal);
                 }
@@ -103,7 +103,7 @@ impl Place {
     fn with_attributes(
         self,
         opened: &Opened<'_>,
-    ) -> Result<(Self, Result<Completeness, Refusal>), Setback> {
+    ) -> Result<(Self, Result<bool, Refusal>), Setback> {
         let attributes = &opened.entry.copy.attributes;
         let (from, to) = (opened.file.as_fd(), self.file.as_fd());
         if let Name::Temporary(_, Over::File(predecessor)) = &self.name
