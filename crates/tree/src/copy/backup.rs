@@ -148,7 +148,7 @@ fn highest(directory: BorrowedFd<'_>, name: &CStr) -> Result<Vec<u8>, Errno> {
         }
         Ok(())
     });
-    result.map_err(|refusal| refusal.errno().unwrap_or(Errno::IO))?;
+    result.map_err(|refusal: super::Refusal| refusal.errno().unwrap_or(Errno::IO))?;
     Ok(highest)
 }
 

@@ -171,6 +171,12 @@ pub(super) enum Trouble {
     Entrusted,
 }
 
+impl From<Refusal> for Trouble {
+    fn from(refusal: Refusal) -> Self {
+        Self::of(refusal)
+    }
+}
+
 impl Trouble {
     /// Puts a refusal on the side that its operation is to blame for.
     pub(super) fn of(refusal: Refusal) -> Self {

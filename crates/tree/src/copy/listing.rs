@@ -21,22 +21,22 @@ pub(super) struct Lister(Vec<MaybeUninit<u8>>);
 
 impl Lister {
     /// Calls `visit` with all names of a directory from where it stands, and their kinds.
-    pub(super) fn each(
+    pub(super) fn each<E: From<Refusal>>(
         &mut self,
         directory: BorrowedFd<'_>,
-        mut visit: impl FnMut(&CStr, FileType) -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
+        mut visit: impl FnMut(&CStr, FileType) -> Result<(), E>,
+    ) -> Result<(), E> {
         while self.once(directory, |name, kind, _| visit(name, kind))? {}
         Ok(())
     }
 
     /// Calls `visit` with the names that one call of the kernel yields, what they are, and the inode
     /// numbers that the directory has; false when there were none.
-    pub(super) fn once(
+    pub(super) fn once<E: From<Refusal>>(
         &mut self,
         directory: BorrowedFd<'_>,
-        mut visit: impl FnMut(&CStr, FileType, u64) -> Result<(), Refusal>,
-    ) -> Result<bool, Refusal> {
+        mut visit: impl FnMut(&CStr, FileType, u64) -> Result<(), E>,
+    ) -> Result<bool, E> {
         self.0.resize(LISTING_BYTES, MaybeUninit::uninit());
         let mut listing = RawDir::new(directory, &mut self.0);
         let (mut any, mut tries) = (false, 0);
@@ -51,7 +51,7 @@ impl Lister {
                 }
                 // It was removed meanwhile: then nothing is in it.
                 Some(Err(Errno::NOENT)) if is_removed(directory) => return Ok(false),
-                Some(Err(errno)) => return Err(Refusal::of("list")(errno)),
+                Some(Err(errno)) => return Err(Refusal::of("list")(errno).into()),
                 Some(Ok(entry)) => entry,
             };
             any = true;

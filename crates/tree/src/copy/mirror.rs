@@ -29,7 +29,9 @@ use super::options::Deletion;
 use super::peculiar::key;
 use super::sieve::Sieve;
 use super::temporary::is_in_use;
-use super::{Copy, Directory, Identity, Pair, Refusal, Trouble, Work, identity, kind_of, visit};
+use super::{
+    Copy, Directory, Identity, Pair, Refusal, Trouble, Work, identity, kind_of, refused, visit,
+};
 use crate::directory_stack::DIRECTORY;
 use crate::file_data;
 use crate::lock::lock;
@@ -145,7 +147,6 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
     let is_missing = || !is_bounded && known.is_empty && is_unmounted(pair.source());
     let mut surplus = Names::default();
     let mut respelled = None;
-    let mut trouble = None;
     let target = pair.target();
     // One that may be searched but not read is held by `O_PATH`.
     rewind(target).map_err(|refusal| match refusal.errno() {
@@ -154,7 +155,7 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
     })?;
     let listed = lister.each(target, |name, kind| {
         if copy.stop.is_due() {
-            return Err(Refusal::interrupted(LIST));
+            return Err(Trouble::Target(Refusal::interrupted(LIST)));
         }
         let is_backup = copy.backups.as_ref().is_some_and(|backups| backups.has_made(name));
         if known.has(name)
@@ -166,28 +167,24 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
         }
         let is_alike = is_in_source(&mut sieve, pair, name)
             .and_then(|is_there| Ok(is_there || is_another_spelling(&mut respelled, pair, name)?));
-        match is_alike {
-            Ok(true) => Ok(()),
-            Ok(false) => surplus.push(name, kind),
-            Err(refusal) => {
-                trouble = Some(Trouble::Source(refusal.clone()));
-                Err(refusal)
-            }
+        if !is_alike.map_err(Trouble::Source)? {
+            surplus.push(name, kind)?;
         }
+        Ok(())
     });
-    match (trouble, listed) {
-        (Some(trouble), _) => Err(trouble),
-        (None, Err(refusal)) if copy.stop.is_due() && refusal.is_interruption() => {
-            Ok(Names::default())
+    match listed {
+        Err(Trouble::Target(refusal)) if copy.stop.is_due() && refusal.is_interruption() => {
+            return Ok(Names::default());
         }
-        (None, Ok(())) if surplus.count() > 0 && is_missing() => {
-            Err(Trouble::Target(Refusal::because(DELETE_FROM, UNMOUNTED)))
-        }
-        (None, Ok(())) if surplus.count() > 0 && is_without_key(target) => {
-            Err(Trouble::Target(Refusal::because(DELETE_FROM, WITHOUT_KEY)))
-        }
-        (None, listed) => listed.map_err(Trouble::Target).map(|()| surplus),
+        listed => listed?,
     }
+    if !surplus.is_empty() && is_missing() {
+        return Err(refused(DELETE_FROM, UNMOUNTED));
+    }
+    if !surplus.is_empty() && is_without_key(target) {
+        return Err(refused(DELETE_FROM, WITHOUT_KEY));
+    }
+    Ok(surplus)
 }
 
 /// Whether nothing is mounted on a directory for which /etc/fstab has a filesystem.
@@ -235,7 +232,7 @@ impl Respelled {
         let target = rustix::fs::openat(pair.target(), c".", DIRECTORY, Mode::empty());
         lister.each(target.map_err(Refusal::of(LIST))?.as_fd(), |name, _| {
             listed.add(name);
-            Ok(())
+            Ok::<_, Refusal>(())
         })?;
         rewind(pair.source())?;
         lister.each(pair.source(), |name, _| {
@@ -245,7 +242,7 @@ impl Respelled {
                 respelled.found.insert(identity(&facts));
                 respelled.keys.insert(key(name));
             }
-            Ok(())
+            Ok::<_, Refusal>(())
         })?;
         Ok(respelled)
     }
@@ -306,7 +303,7 @@ impl Known {
             if known.names.len() < MOST_KNOWN && sieve.taken(pair.source(), name, kind).is_some() {
                 known.add(name);
             }
-            Ok(())
+            Ok::<_, Refusal>(())
         })?;
         Ok(known)
     }

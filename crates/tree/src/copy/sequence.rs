@@ -81,7 +81,7 @@ fn names(
             seen.add(name, kind);
             bytes += name.to_bytes().len() + NAME_BYTES;
             found.push((inode, name.to_owned(), kind));
-            Ok(())
+            Ok::<_, Refusal>(())
         })?;
         if bytes > MOST_NAMES_BYTES {
             rustix::fs::seek(pair.source(), SeekFrom::Start(0)).map_err(Refusal::of("list"))?;

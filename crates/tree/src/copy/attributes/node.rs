@@ -19,9 +19,8 @@ use rustix::io::{Errno, Result};
 use super::{Place, acl};
 use crate::file_data::{self, errno_of, path_of};
 
-/// Names of attributes that fit without an allocation.
+/// Names of attributes, and a value, that fit without a second call.
 const SMALL_LIST_BYTES: usize = 512;
-/// A value that fits without a second call.
 const SMALL_VALUE_BYTES: usize = 1 << 10;
 /// The most that the kernel hands out, for a list and for a value (xattr(7)).
 const MOST_BYTES: usize = 64 << 10;
@@ -43,37 +42,33 @@ pub fn pin(place: Place<'_>) -> Result<OwnedFd> {
     rustix::fs::openat(place.directory, place.name, flags, Mode::empty())
 }
 
+/// Has the kernel fill a buffer, and once more where that is too small for what there is.
+fn filled(small_bytes: usize, get: impl Fn(&mut [u8]) -> Result<usize>) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; small_bytes];
+    let mut got = get(&mut bytes);
+    if got == Err(Errno::RANGE) {
+        bytes.resize(MOST_BYTES, 0);
+        got = get(&mut bytes);
+    }
+    bytes.truncate(got?);
+    Ok(bytes)
+}
+
 /// The names of extended attributes.
 #[derive(Debug)]
 pub(crate) struct Names {
-    small: [u8; SMALL_LIST_BYTES],
-    large: Vec<u8>,
-    length_bytes: usize,
+    bytes: Vec<u8>,
     is_part: bool,
 }
 
 impl Names {
     pub(super) const fn none() -> Self {
-        Self { small: [0; SMALL_LIST_BYTES], large: Vec::new(), length_bytes: 0, is_part: false }
-    }
-
-    fn fill(list: impl Fn(&mut [u8]) -> Result<usize>) -> Result<Self> {
-        let mut names = Self::none();
-        names.length_bytes = match list(&mut names.small) {
-            Err(Errno::RANGE) => {
-                names.large = vec![0; MOST_BYTES];
-                list(&mut names.large)?
-            }
-            listed => listed?,
-        };
-        Ok(names)
+        Self { bytes: Vec::new(), is_part: false }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &CStr> {
-        let bytes = if self.large.is_empty() { self.small.as_slice() } else { &self.large };
-        bytes[..self.length_bytes]
-            .split_inclusive(|&byte| byte == 0)
-            .filter_map(|name| CStr::from_bytes_with_nul(name).ok())
+        let names = self.bytes.split_inclusive(|&byte| byte == 0);
+        names.filter_map(|name| CStr::from_bytes_with_nul(name).ok())
     }
 
     /// Whether there are others, which nobody can list.
@@ -182,9 +177,9 @@ impl<'a> Node<'a> {
     ///
     /// Errors: `NOENT` when /proc is needed and missing, too.
     pub(crate) fn names(self) -> Result<Names> {
-        match Names::fill(|list| self.read_names(list)) {
+        match filled(SMALL_LIST_BYTES, |list| self.read_names(list)) {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Names::none()),
-            names => names,
+            names => Ok(Names { bytes: names?, is_part: false }),
         }
     }
 
@@ -203,9 +198,7 @@ impl<'a> Node<'a> {
             if matches!(self.value(name), Ok(None) | Err(Errno::OPNOTSUPP | Errno::NOSYS)) {
                 continue;
             }
-            let (bytes, begin) = (name.to_bytes_with_nul(), names.length_bytes);
-            names.length_bytes += bytes.len();
-            names.small[begin..names.length_bytes].copy_from_slice(bytes);
+            names.bytes.extend_from_slice(name.to_bytes_with_nul());
         }
         names
     }
@@ -233,19 +226,9 @@ impl<'a> Node<'a> {
             Way::Itself(path) => rustix::fs::getxattr(path, name, value),
             Way::Below(path) => rustix::fs::lgetxattr(path, name, value),
         };
-        let mut value = vec![0; SMALL_VALUE_BYTES];
-        let mut got = get(&mut value);
-        if got == Err(Errno::RANGE) {
-            value.resize(MOST_BYTES, 0);
-            got = get(&mut value);
-        }
-        match got {
-            Ok(length_bytes) => {
-                value.truncate(length_bytes);
-                Ok(Some(value))
-            }
+        match filled(SMALL_VALUE_BYTES, get) {
             Err(Errno::NODATA) => Ok(None),
-            Err(errno) => Err(errno),
+            value => value.map(Some),
         }
     }
 
