@@ -40,7 +40,10 @@ fn a_run_is_ended_by_the_signal_that_ends_the_comparison() {
 fn a_program_that_prints_without_end_is_no_flatout() {
     let ran = compare(&Folder::new(), &["--runs=2", "yes", "yes", "--", "--"]).run();
     let said = &ran.exits(2).stderr;
-    assert!(said.contains("\"yes\" printed no record (") && said.contains("longer than 64 MiB"), "{ran}");
+    assert!(
+        said.contains("\"yes\" printed no record (") && said.contains("longer than 64 MiB"),
+        "{ran}"
+    );
 }
 
 #[test]

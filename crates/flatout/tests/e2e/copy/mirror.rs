@@ -6,6 +6,7 @@ mod dry_run;
 mod garden;
 mod itemized;
 mod loss;
+mod room;
 
 use std::collections::BTreeSet;
 use std::fs;
