@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use crate::chart::words;
 use crate::page::{Block, Cell, Column, Commands, Curve, Detail, Folded, Page, PairsKind};
-use crate::page::{Row, Section, Table, commands, summary_table};
+use crate::page::{Row, Section, Table, commands};
 use crate::style::Tone;
 use crate::text::{self, Joined};
 
@@ -104,12 +104,6 @@ impl Document {
                 }
             }
             Block::Table(table) => self.part(table.name, &rows(table)),
-            Block::Summary(summary) => {
-                self.part("summary", &rows(&summary_table(summary, summary.usual())));
-                let below = summary.below(usize::MAX).into_iter();
-                let below = below.chain([summary.left_out(summary.lines.len())]);
-                below.for_each(|below| self.paragraph(&escaped(&below)));
-            }
             Block::Findings(findings) => {
                 let item = |finding: &crate::page::Finding| {
                     let line = escaped(&finding.line());

@@ -35,7 +35,6 @@ pub(crate) use self::comparison::of_comparisons;
 pub(crate) use self::findings::Finding;
 pub(crate) use self::record::of_record;
 pub(crate) use self::summary::tuned;
-pub(crate) use self::summary::{Summary, SummaryLine, UsualPlace, summary_table};
 use crate::chart::{bars::Bars, plot::Plot};
 use crate::style::Tone;
 use crate::text::Joined;
@@ -141,7 +140,6 @@ pub(crate) enum Block {
     Chart(Chart),
     Curve(Curve),
     Bars(Bars),
-    Summary(Summary),
     Findings(Vec<Finding>),
     Verdict(Vec<Answer>),
     Commands(Commands),
@@ -152,7 +150,8 @@ pub(crate) enum Block {
 impl Block {
     /// Blocks behind a name.
     fn folded(name: impl Into<String>, blocks: Vec<Self>) -> Self {
-        Self::Folded(Folded { name: name.into(), is_open: false, blocks })
+        let (short, is_open) = (String::new(), false);
+        Self::Folded(Folded { name: name.into(), short, is_open, blocks })
     }
 }
 
@@ -187,6 +186,8 @@ pub(crate) enum PairsKind {
 /// What stands behind a name until a reader wants it.
 pub(crate) struct Folded {
     pub name: String,
+    /// What a screen says instead of it.
+    pub short: String,
     pub is_open: bool,
     pub blocks: Vec<Block>,
 }
@@ -202,6 +203,8 @@ pub(crate) struct Table {
     pub columns: Vec<Column>,
     pub rows: Vec<Row>,
     pub wide: Wide,
+    /// What stands for it on a terminal that leaves its last column little room.
+    pub narrow: Option<Box<Table>>,
 }
 
 impl Table {
@@ -221,11 +224,13 @@ impl Table {
 /// What becomes of a table that is too wide.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Wide {
-    /// The name of a row stands above its figures; then columns go.
+    /// The name of a row stands above its figures.
     #[default]
     NameAbove,
     /// Parts below each other, each with the first column.
     Split,
+    /// Its words are wrapped; on a screen it has as many rows as there is room for.
+    Wrapped,
 }
 
 /// As many cells as there are columns, or fewer, of which the last then takes all the rest.
@@ -234,6 +239,8 @@ pub(crate) struct Row {
     pub cells: Vec<Cell>,
     /// What more there is to say of the row.
     pub remark: String,
+    /// The area that it is about, where the table is of several.
+    pub area: String,
     pub tone: Tone,
 }
 

@@ -38,8 +38,7 @@ const ORDER: [Part; 10] = [
 
 /// The page as lines, each ended by a line feed.
 pub(crate) fn text(page: &Page, style: &Style) -> String {
-    let mut terminal =
-        Terminal { style, left_out: Vec::new(), room_lines: None, out: String::new() };
+    let mut terminal = Terminal { style, room_lines: None, out: String::new() };
     if style.extent == Extent::Summary {
         terminal.screen(page);
     } else {
@@ -57,6 +56,7 @@ fn is_joined(first: &Block, second: &Block, part: Part) -> bool {
         | (Block::Table(_), Block::Pairs(_) | Block::Text(_, Tone::Dim))
         | (Block::Pairs(_), Block::Notes(_))
         | (Block::Text(_, Tone::Strong), Block::Text(_, Tone::Strong)) => true,
+        (_, Block::Folded(_)) => part == Part::Summary,
         (Block::Text(..), Block::Table(_)) => part == Part::Comparison,
         (Block::Text(_, tone), Block::Text(..)) => *tone != Tone::Dim && part != Part::Comparison,
         _ => false,
@@ -71,8 +71,6 @@ fn letter(index: usize) -> String {
 
 struct Terminal<'a> {
     style: &'a Style,
-    /// Heads of columns that the page was too narrow for.
-    left_out: Vec<String>,
     /// Lines that findings may take; on a whole page as many as they like.
     room_lines: Option<usize>,
     out: String,
@@ -115,9 +113,6 @@ impl Terminal<'_> {
         self.head(page);
         for part in ORDER {
             self.sections(page, part);
-            if part == Part::Notes {
-                self.columns_left_out();
-            }
         }
     }
 
@@ -177,7 +172,6 @@ impl Terminal<'_> {
             Block::Table(table) => self.table(table),
             Block::Chart(chart) => self.chart(chart),
             Block::Curve(curve) => self.curve(curve),
-            Block::Summary(summary) => self.summary(summary),
             Block::Findings(findings) => self.findings(findings),
             Block::Verdict(answers) => {
                 for answer in answers {
@@ -195,7 +189,12 @@ impl Terminal<'_> {
                     self.hang(&format!("{head} "), &text, Tone::Warn);
                 }
             }
+            // A screen has no room for it.
+            Block::Folded(folded) if self.style.extent == Extent::Summary => {
+                folded.short.lines().for_each(|line| self.paragraph(INDENT, line, Tone::Dim));
+            }
             Block::Folded(folded) => {
+                self.gap();
                 self.paragraph(indent, &folded.name, Tone::Strong);
                 folded.blocks.iter().for_each(|block| self.block(block, part));
             }
@@ -274,15 +273,6 @@ impl Terminal<'_> {
         for line in text::wrap(&text, self.style.width() - sign.len()) {
             self.out.push_str(&self.style.paint(&format!("{sign}{line}"), Tone::Dim));
             self.out.push('\n');
-        }
-    }
-
-    fn columns_left_out(&mut self) {
-        if !self.left_out.is_empty() {
-            let heads = self.left_out.join(", ");
-            let text =
-                format!("columns left out of this narrow page: {heads}; --format json has all");
-            self.paragraph(0, &text, Tone::Dim);
         }
     }
 }

@@ -185,23 +185,15 @@ pub fn clip(text: &str, columns: usize, style: &Style) -> String {
     format!("{}{dots}", first.trim_end_matches([',', ';', ' ']))
 }
 
-/// Adds a piece character by character; a comma at its end never stands alone on a line.
+/// Adds a piece character by character; no line begins with a space.
 fn push_cut(lines: &mut Vec<String>, line: &mut String, piece: &str, columns: usize) {
-    let mut characters = piece.chars().peekable();
-    while let Some(c) = characters.next() {
-        let char_width = c.width().unwrap_or(0);
-        let is_before_last_comma = columns > NARROWEST_WRAP
-            && characters.peek() == Some(&',')
-            && characters.clone().nth(1).is_none();
-        let needed = char_width + usize::from(is_before_last_comma);
-        if width(line) + needed > columns && !line.is_empty() {
-            let is_last_space = c == '\u{a0}' && characters.peek().is_none();
+    for c in piece.chars() {
+        if width(line) + c.width().unwrap_or(0) > columns && !line.is_empty() {
             lines.push(std::mem::take(line));
-            if is_last_space {
-                return;
-            }
         }
-        line.push(c);
+        if !(line.is_empty() && UNBREAKABLE.contains(c)) {
+            line.push(c);
+        }
     }
 }
 
@@ -264,7 +256,7 @@ mod tests {
         assert_eq!(wrap("memory-read", 11), ["memory-read"]);
         assert_eq!(wrap("a memory-read", 11), ["a", "memory-read"]);
         assert_eq!(wrap("depth\u{a0}1,048,576", 10), ["depth\u{a0}", "1,048,576"]);
-        assert_eq!(wrap("abcdefgh, x", 8), ["abcdefg", "h, x"]);
+        assert_eq!(wrap("abcdefgh, x", 8), ["abcdefgh", ", x"]);
         assert_eq!(wrap("abc\u{a0}<--c", 4), ["abc\u{a0}", "<--c"]);
         assert_eq!(wrap("abc\u{a0}def", 3), ["abc", "def"]);
         assert_eq!(wrap("parameters", 9), ["parameter", "s"]);

@@ -57,11 +57,11 @@ pub(super) fn samples(of: &Samples) -> String {
     out
 }
 
-/// A share as a bar of this class; one beyond the bound is marked.
-pub(super) fn share(class: &str, share: f64) -> String {
+/// A share as a bar; one beyond the bound is marked.
+pub(super) fn share(share: f64) -> String {
     let (width, over) =
         ((share * 100.0).clamp(0.0, 100.0), if share > 1.02 { " over" } else { "" });
-    format!("<span class=\"{class}{over}\"><span style=\"width:{width:.1}%\"></span></span>")
+    format!("<span class=\"bar{over}\"><span style=\"width:{width:.1}%\"></span></span>")
 }
 
 /// Size of the picture of a ratio in its own units.

@@ -13,7 +13,7 @@ use crate::style::Tone;
 /// A longer label, such as a file's name, is broken where it meets the edge.
 const LONG_CHIP: usize = 32;
 /// Tables whose rows become cards on a narrow screen, each figure behind its column's name.
-const CARDS: [&str; 5] = ["latency", "audit", "race", "pairs", "changes"];
+const CARDS: [&str; 6] = ["summary", "latency", "audit", "race", "pairs", "changes"];
 
 impl Writer {
     pub(super) fn table(&mut self, table: &Table) {
@@ -40,7 +40,8 @@ impl Writer {
         }
         self.line("</thead>\n<tbody>");
         for row in table.rows.iter().take(self.detail.rows) {
-            let cells = row_cells(table, row, columns.len(), self.detail.notes);
+            let place = self.areas.iter().position(|area| *area == row.area);
+            let cells = row_cells(table, row, (columns.len(), self.detail.notes), place);
             self.line(&format!("<tr{}>{cells}</tr>", class(row.tone)));
         }
         self.line("</tbody>\n</table></div>");
@@ -52,7 +53,12 @@ fn column_class(column: &Column) -> &'static str {
 }
 
 /// The cells of a row; one that is shorter than the table ends in a cell that takes all the rest.
-fn row_cells(table: &Table, row: &Row, columns: usize, notes: usize) -> String {
+fn row_cells(
+    table: &Table,
+    row: &Row,
+    (columns, notes): (usize, usize),
+    place: Option<usize>,
+) -> String {
     let is_full = row.cells.len() == table.columns.len();
     if !is_full && row.cells.len() == 1 {
         let text = escaped(&row.cells[0].text);
@@ -67,7 +73,7 @@ fn row_cells(table: &Table, row: &Row, columns: usize, notes: usize) -> String {
         let is_last = pairs.peek().is_none();
         let parameters = pairs.next_if(|(next, _)| next.known.align == Align::Parameters);
         if used == 0 {
-            out.push_str(&row_head(row, column, cell, parameters.map(|(_, cell)| cell)));
+            out.push_str(&row_head(row, column, (cell, place), parameters.map(|(_, cell)| cell)));
         } else if is_last && !is_full {
             let (span, content) = (columns - used, content(table, column, cell, notes));
             out.push_str(&format!("<td colspan=\"{span}\" class=\"reason\">{content}</td>"));
@@ -94,8 +100,16 @@ fn row_cells(table: &Table, row: &Row, columns: usize, notes: usize) -> String {
 }
 
 /// The name of a row, and below it what tells it from others as labels that do not break inside.
-fn row_head(row: &Row, column: &Column, name: &Cell, parameters: Option<&Cell>) -> String {
+fn row_head(
+    row: &Row,
+    column: &Column,
+    (name, place): (&Cell, Option<usize>),
+    parameters: Option<&Cell>,
+) -> String {
     let mut head = escaped(&name.line());
+    if let Some(place) = place {
+        head = format!("<a href=\"#area-{place}\">{head}</a>");
+    }
     if let Some(parameters) = parameters {
         let chip = |word: &String| {
             let long = if word.len() > LONG_CHIP { " long" } else { "" };
@@ -143,7 +157,7 @@ fn content(table: &Table, column: &Column, cell: &Cell, notes: usize) -> String 
     };
     match &cell.picture {
         None | Some(Picture::Shade(_)) => {}
-        Some(Picture::Share(share)) => out.push_str(&strip::share("bar", *share)),
+        Some(Picture::Share(share)) => out.push_str(&strip::share(*share)),
         Some(Picture::Samples(samples)) => out.push_str(&strip::samples(samples)),
         Some(Picture::Ratio(ratio)) => out.push_str(&strip::ratio(ratio)),
     }

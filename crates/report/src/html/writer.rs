@@ -169,7 +169,6 @@ impl Writer {
             Block::Chart(chart) => self.chart(chart),
             Block::Curve(curve) => self.curve(curve),
             Block::Bars(bars) => self.bars(bars),
-            Block::Summary(summary) => self.summary(summary),
             Block::Findings(findings) => self.findings(findings),
             Block::Verdict(answers) => self.verdict(answers),
             Block::Commands(commands) => {
@@ -226,7 +225,7 @@ impl Writer {
         self.element("ol", notes.iter().take(self.detail.notes).map(item));
     }
 
-    pub(super) fn folded(&mut self, folded: &Folded) {
+    fn folded(&mut self, folded: &Folded) {
         if !self.folds_are_shown() {
             return;
         }

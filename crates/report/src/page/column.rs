@@ -1,5 +1,4 @@
-//! Every column of a table that is told apart by name: its head, what it means, how it is set, and
-//! when a narrow page goes without it.
+//! Every column of a table that is told apart by name: its head, what it means, and how it is set.
 
 use crate::quantity;
 
@@ -44,8 +43,6 @@ pub(crate) struct Known {
     pub meaning: &'static str,
     pub align: Align,
     pub detail: Detail,
-    /// The column with the least number goes first from a page too narrow for all; 0 stays.
-    pub goes: usize,
 }
 
 /// A column of one table.
@@ -77,7 +74,7 @@ impl From<Known> for Column {
 }
 
 const fn column(head: &'static str, align: Align) -> Known {
-    Known { head, short: "", meaning: "", align, detail: Detail::Beside, goes: 0 }
+    Known { head, short: "", meaning: "", align, detail: Detail::Beside }
 }
 
 pub(crate) const fn words(head: &'static str) -> Known {
@@ -93,10 +90,6 @@ pub(crate) const fn decimal(head: &'static str) -> Known {
 }
 
 impl Known {
-    const fn going(self, goes: usize) -> Self {
-        Self { goes, ..self }
-    }
-
     const fn meaning(self, meaning: &'static str) -> Self {
         Self { meaning, ..self }
     }
@@ -110,33 +103,26 @@ pub(crate) const PARAMETERS: Known = column("parameters", Align::Parameters);
 pub(crate) const MEDIAN: Known = decimal("median");
 pub(crate) const INTERVAL: Known =
     Known { short: "±", ..number("± (95 % interval)").meaning(quantity::PLUS_MINUS) };
-pub(crate) const N: Known = number("n").going(1);
+pub(crate) const N: Known = number("n");
 pub(crate) const SAMPLES: Known = column("samples (5 % to each side)", Align::Picture);
-pub(crate) const CEILING: Known = Known { detail: Detail::Legend, ..number("limit").going(2) };
+pub(crate) const CEILING: Known = Known { detail: Detail::Legend, ..number("limit") };
 
 /// A point of a chart; its details are those of the figure.
 pub(crate) const POINT: Known = Known { detail: Detail::Hover, ..decimal("") };
 
 /// Latencies; percentiles have heads of their own.
-pub(crate) const OPERATIONS: Known = number("operations").going(1);
-pub(crate) const LEAST: Known = number("min").going(2);
+pub(crate) const OPERATIONS: Known = number("operations");
+pub(crate) const LEAST: Known = number("min");
 pub(crate) const PERCENTILE: Known = number("");
 pub(crate) const MOST: Known = number("max");
-
-/// What people compare.
-pub(crate) const WHAT: Known = words("");
-pub(crate) const OF_BOUND: Known = number("of limit").going(2);
-pub(crate) const USUAL: Known = number("usual");
-pub(crate) const BOTTLENECK: Known = words("bottleneck");
 
 /// Those who take part in a race.
 pub(crate) const CONTESTANT: Known = words("contestant");
 pub(crate) const SPEED: Known = decimal("speed");
-pub(crate) const FILES: Known = decimal("files").going(1);
-pub(crate) const CPU: Known =
-    decimal("CPU").meaning("user and system CPU time of one run").going(3);
+pub(crate) const FILES: Known = decimal("files");
+pub(crate) const CPU: Known = decimal("CPU").meaning("user and system CPU time of one run");
 pub(crate) const MEMORY: Known =
-    number("memory").meaning("peak resident memory of one run, the largest seen").going(2);
+    number("memory").meaning("peak resident memory of one run, the largest seen");
 pub(crate) const AGAINST: Known = words("against");
 pub(crate) const RATIO: Known = number("ratio").meaning(
     "how many times as fast the first is as the second: median of the ratios of the rounds and its \
@@ -146,18 +132,16 @@ pub(crate) const RATIO_INTERVAL: Known = words("95 % interval");
 pub(crate) const RESULT: Known = column("result", Align::Badge);
 
 /// Two runs held against each other.
-pub(crate) const OLD: Known = decimal("old").going(4);
-pub(crate) const NEW: Known = decimal("new").going(5);
+pub(crate) const OLD: Known = decimal("old");
+pub(crate) const NEW: Known = decimal("new");
 pub(crate) const CHANGE: Known = decimal("ratio").meaning(
     "NEW ÷ OLD, of several runs their geometric means, with its 95 % interval (noise between runs)",
 );
 pub(crate) const CHANGE_STRIP: Known = column("worse · better", Align::Picture);
-pub(crate) const CHANGE_INTERVAL: Known = number("95 % interval").going(6);
+pub(crate) const CHANGE_INTERVAL: Known = number("95 % interval");
 pub(crate) const CHANCE: Known =
-    number("p").meaning("chance of such a difference in any row if nothing changed").going(2);
+    number("p").meaning("chance of such a difference in any row if nothing changed");
 pub(crate) const NOISE: Known = number("noise")
-    .meaning("how far the figure differs from run to run by itself (standard deviation)")
-    .going(3);
+    .meaning("how far the figure differs from run to run by itself (standard deviation)");
 pub(crate) const SHOWS: Known = number("shows")
-    .meaning("the least change that runs like these would show in four of five cases")
-    .going(1);
+    .meaning("the least change that runs like these would show in four of five cases");

@@ -195,7 +195,7 @@ fn row_of(row: &Judged, strip: Strip) -> Row {
         cells.push(Cell::or_dash(row.noise_ratio.map(quantity::percent)));
         cells.push(Cell::or_dash(row.detectable_ratio.map(quantity::percent)));
     }
-    Row { cells, remark: words::remark(row), tone }
+    Row { remark: words::remark(row), tone, ..Row::new(cells) }
 }
 
 pub(super) fn tone(verdict: Verdict) -> Tone {

@@ -40,11 +40,7 @@ fn table(timed: &[(&Outcome, &Latency)]) -> Table {
     let names = label::percentiles(timed.iter().map(|(_, latency)| *latency));
     let mut columns: Vec<Column> =
         [column::TEST, column::PARAMETERS, column::LEAST].map(Column::from).into();
-    // The rarest percentiles go first, behind what nobody misses.
-    columns.extend(names.iter().enumerate().map(|(at, name)| {
-        let goes = column::LEAST.goes + names.len() - at;
-        Column::named(vec![name.clone()], column::Known { goes, ..column::PERCENTILE })
-    }));
+    columns.extend(names.iter().map(|name| Column::named(vec![name.clone()], column::PERCENTILE)));
     columns.extend([column::MOST, column::OPERATIONS].map(Column::from));
     let row = |(outcome, latency): &(&Outcome, &Latency)| {
         let time = |ns: f64| quantity::value("ns", ns);

@@ -28,7 +28,8 @@ pub(super) fn table(sweep: &Sweep<'_>, notes: &mut Notes) -> Table {
         Row::new(std::iter::once(Cell::plain(sweep.x_text(*x))).chain(cells).collect())
     };
     let rows = sweep.x_values.iter().enumerate().map(row).collect();
-    Table { name: "matrix", unit: scale.unit.clone(), columns, rows, wide: Wide::Split }
+    let unit = scale.unit.clone();
+    Table { name: "matrix", unit, columns, rows, wide: Wide::Split, ..Table::default() }
 }
 
 fn cell(outcome: &Outcome, scale: &Scale, notes: &mut Notes) -> Cell {

@@ -161,7 +161,8 @@ impl Matrix {
         };
         let rows = self.processes.iter().map(row).collect();
         let unit = self.scale.unit.clone();
-        Table { name: "matrix pair-matrix", unit, columns, rows, wide: Wide::Split }
+        let (name, wide) = ("matrix pair-matrix", Wide::Split);
+        Table { name, unit, columns, rows, wide, ..Table::default() }
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use flatout_measure::record::Outcome;
 use serde_json::{Map, Value};
 
-pub(crate) use pair::{Pair, Pairs, Verdict};
+pub(crate) use pair::{Pair, Pairs};
 
 use crate::{label, order, quantity, text::Joined};
 

@@ -2,7 +2,7 @@
 
 use super::column::{self, Column};
 use super::notes::Notes;
-use super::race::{self, Entry, Pair, Pairs, Race, Test, Verdict};
+use super::race::{self, Entry, Pair, Pairs, Race, Test};
 use super::{Block, Cell, PairsKind, Row, Section, Table, rows};
 use crate::style::Tone;
 
@@ -99,12 +99,6 @@ fn pairs_table(pairs: &Pairs<'_>, notes: &mut Notes) -> Table {
         column::N,
     ];
     let row = |pair: &Pair<'_>| {
-        let tone = match pair.verdict {
-            Verdict::Loss => Tone::Bad,
-            Verdict::Win => Tone::Good,
-            Verdict::Tie => Tone::Plain,
-            Verdict::Undecided | Verdict::None => Tone::Dim,
-        };
         let (test, parameters) = match pair.work.split_first() {
             Some((test, parameters)) => (test.clone(), parameters.to_vec()),
             None => (String::new(), Vec::new()),
@@ -118,7 +112,7 @@ fn pairs_table(pairs: &Pairs<'_>, notes: &mut Notes) -> Table {
             ratio,
             Cell::plain(pair.against),
             Cell::or_dash(pair.interval()),
-            Cell::new(pair.word(), tone),
+            Cell::new(pair.word(), pair.verdict.tone()),
             rows::count(pair.outcome),
         ])
     };

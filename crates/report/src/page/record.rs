@@ -207,8 +207,8 @@ fn push_facts(section: &mut Section, rows: &[&Outcome]) {
         let pairs = pairs.filter(|(key, _)| key != commands::HEAD);
         blocks.push(Block::Pairs(Pairs::new(PairsKind::Facts, pairs)));
     }
-    let (name, is_open) = ("Counted facts".to_owned(), rows.len() == 1);
-    let facts = Block::Folded(Folded { name, is_open, blocks });
+    let (name, short, is_open) = ("Counted facts".to_owned(), String::new(), rows.len() == 1);
+    let facts = Block::Folded(Folded { name, short, is_open, blocks });
     match told.first() {
         None => {}
         Some(first) if label::moves_files(first) => section.push(facts),

@@ -15,11 +15,13 @@ use flatout_measure::warning;
 
 pub(super) use self::changes::of_comparison;
 use self::lines::{CACHE_OR_MEMORY, FILES, level, number, rows};
-use super::column::{self, Align, Column, Known};
+use super::column::{self, Column};
 use super::race::Race;
-use super::{Block, Cell, Part, Ratio, Row, Section, Table};
+use super::{
+    Block, Cell, Folded, Pairs, PairsKind, Part, Picture, Ratio, Row, Section, Table, Wide,
+};
 use crate::style::Tone;
-use crate::text::{self, Joined};
+use crate::text::{self, Joined, unless_empty};
 use crate::{label, order, quantity, quantity::Scale};
 
 /// Lines of a summary, at most: with machine, findings and where to read on they fit a screen.
@@ -28,77 +30,8 @@ pub(crate) const MOST_LINES: usize = 14;
 const LONGEST_NAME: usize = 120;
 /// How the origin of a range begins that other records gave.
 const IN_RECORDS: &str = "this machine in ";
+/// Above name, figure, interval, share of the bound, what is usual, and why.
 const HEADS: [&str; 6] = ["", "median", "±", "limit", "usual", "bottleneck"];
-
-/// Figures worth a line each.
-#[derive(Debug, Default)]
-pub(crate) struct Summary {
-    /// Above name, figure, interval, share of the bound, what is usual, and why.
-    pub heads: [&'static str; 6],
-    pub lines: Vec<SummaryLine>,
-    /// What else there is to say, in a few words: `7 more pairs`.
-    pub rest: String,
-    /// Of a comparison the verdicts of rows that have no line.
-    pub unlisted: Option<Vec<&'static str>>,
-}
-
-impl Summary {
-    /// What stands below the lines: what the ranges of what is usual come from, unless there are more
-    /// origins than these, and the rest.
-    pub fn below(&self, most_origins: usize) -> Vec<String> {
-        let known = self.lines.iter().filter(|line| !line.usual_origin.is_empty());
-        let known: Vec<&SummaryLine> = known.collect();
-        let origins = order::distinct(known.iter().map(|line| line.usual_origin.clone()));
-        let told = |origin: &String| {
-            let of_it = known.iter().filter(|line| line.usual_origin == *origin);
-            let names = order::distinct(of_it.map(|line| line.name.clone()));
-            format!("usual for {}: {origin}", names.join("; "))
-        };
-        let origins = match origins.len() {
-            0 => Vec::new(),
-            1 => vec![format!("usual: {}", origins[0])],
-            count if count > most_origins => {
-                let of_records = origins.iter().filter(|origin| origin.starts_with(IN_RECORDS));
-                let from = match of_records.count() {
-                    0 => "worked out from the machine's parts",
-                    of_records if of_records == count => "from other records of this machine",
-                    _ => "from other records of this machine, or worked out from its parts",
-                };
-                vec![format!("usual: {from}; --verbose says how")]
-            }
-            _ => origins.iter().map(told).collect(),
-        };
-        let rest = Some(self.rest.clone()).filter(|rest| !rest.is_empty());
-        rest.into_iter().chain(origins).collect()
-    }
-
-    /// What is not among the first lines, in a few words; nothing where all is.
-    pub fn left_out(&self, shown: usize) -> String {
-        let cut = self.lines.get(shown..).unwrap_or_default();
-        let Some(unlisted) = &self.unlisted else {
-            return if cut.is_empty() { String::new() } else { format!("{} more", cut.len()) };
-        };
-        let words: Vec<&str> = cut.iter().map(|line| line.word).chain(unlisted.clone()).collect();
-        let counted = order::distinct(words.iter().copied())
-            .into_iter()
-            .map(|word| format!("{} {word}", words.iter().filter(|other| **other == word).count()));
-        let counted = counted.joined(", ");
-        if counted.is_empty() { counted } else { format!("not shown: {counted}") }
-    }
-
-    /// What is usual has a column of its own where half of the lines know it.
-    pub fn usual(&self) -> UsualPlace {
-        let known = self.lines.iter().filter(|line| !line.usual.is_empty()).count();
-        if known * 2 >= self.lines.len() { UsualPlace::InColumn } else { UsualPlace::InRemark }
-    }
-}
-
-/// Where what is usual stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UsualPlace {
-    InColumn,
-    InRemark,
-}
 
 /// One thing that people compare.
 #[derive(Debug, Default)]
@@ -110,7 +43,7 @@ pub(crate) struct SummaryLine {
     pub interval: String,
     /// Share of the bound, where one is known; none beside what is only the best seen.
     pub share: Option<f64>,
-    /// The bound's value: `2,150 MiB/s`, `at best 62.4 ns`.
+    /// What it is a share of: `of 2,150 MiB/s`, `at best 62.4 ns`.
     pub bound: String,
     /// What the bound is, and where it comes from.
     pub origin: String,
@@ -120,45 +53,101 @@ pub(crate) struct SummaryLine {
     pub usual_origin: String,
     /// What speaks against the figure, in one word: noisy, degraded; or what stands for it.
     pub word: &'static str,
-    /// Percentiles and the like.
-    pub further: String,
     pub bottleneck: String,
-    /// Which of several ways was the fastest; what limits it matters more.
-    pub ways: String,
+    /// What else is said of it, by how much it matters.
+    pub remarks: Vec<String>,
     /// A ratio and its interval, where that is what the line is about.
     pub change: Option<Ratio>,
     pub tone: Tone,
 }
 
-impl SummaryLine {
-    /// What is said of the figure in words by how much it matters: what speaks against it, what limits
-    /// it, what is usual where that has no column, and the rest.
-    pub fn remark(&self, usual: UsualPlace) -> String {
-        self.statements(usual).join("; ")
+/// Adds the lines as a table, and what else there is to say in a few words.
+pub(super) fn push(
+    section: &mut Section,
+    heads: [&'static str; 6],
+    lines: &[SummaryLine],
+    rest: &str,
+) {
+    // What is usual has a column of its own where half of the lines know it.
+    let known = lines.iter().filter(|line| !line.usual.is_empty()).count();
+    let narrow = table(heads, lines, false);
+    section.push(Block::Table(match 2 * known >= lines.len() {
+        true => Table { narrow: Some(Box::new(narrow)), ..table(heads, lines, true) },
+        false => narrow,
+    }));
+    if !rest.is_empty() {
+        section.push(Block::Text(rest.to_owned(), Tone::Dim));
     }
+    let origin = |line: &SummaryLine| {
+        let limit = unless_empty(&line.origin, |origin| format!("limit: {origin}"));
+        let usual = unless_empty(&line.usual_origin, |origin| format!("usual: {origin}"));
+        (line.name.clone(), text::listed([limit, usual], "; "))
+    };
+    let told: Vec<_> = lines.iter().map(origin).filter(|(_, told)| !told.is_empty()).collect();
+    if !told.is_empty() {
+        let name = "Where limits and what is usual come from".to_owned();
+        let blocks = vec![Block::Pairs(Pairs::new(PairsKind::Facts, told))];
+        let short = origins(lines);
+        section.push(Block::Folded(Folded { name, short, is_open: false, blocks }));
+    }
+}
 
-    /// As much of it as fits into so many columns, in whole statements.
-    pub fn remark_within(&self, usual: UsualPlace, columns: usize) -> String {
-        let mut statements = self.statements(usual);
-        while statements.len() > 1 && text::width(&statements.join("; ")) > columns {
-            // The width of the interval and the findings say as much; that there is no interval does not
-            // say why.
-            let told = [Status::Unstable, Status::Degraded].map(label::state);
-            let told = statements.iter().position(|word| told.contains(&word.as_str()));
-            statements.remove(told.unwrap_or(statements.len() - 1));
-        }
-        statements.join("; ")
-    }
+/// Where the ranges of what is usual come from, in a line; nothing where none is known.
+fn origins(lines: &[SummaryLine]) -> String {
+    let known = lines.iter().map(|line| line.usual_origin.as_str());
+    let known = order::distinct(known.filter(|origin| !origin.is_empty()));
+    let of_records = known.iter().filter(|origin| origin.starts_with(IN_RECORDS)).count();
+    let from = match known[..] {
+        [] => return String::new(),
+        [only] => return format!("usual: {only}"),
+        _ if of_records == 0 => "worked out from the machine's parts",
+        _ if of_records == known.len() => "from other records of this machine",
+        _ => "from other records of this machine, or worked out from its parts",
+    };
+    format!("usual: {from}; --verbose says how")
+}
 
-    fn statements(&self, usual: UsualPlace) -> Vec<String> {
-        let usual = match usual == UsualPlace::InColumn || self.usual.is_empty() {
-            true => String::new(),
-            false => format!("usual {}", self.usual),
-        };
-        let Self { word, further, bottleneck, ways, .. } = self;
-        let words = [(*word).to_owned(), bottleneck.clone(), usual, further.clone(), ways.clone()];
-        words.into_iter().filter(|word| !word.is_empty()).collect()
-    }
+/// What is usual has a column of its own, or is a remark.
+fn table(
+    [what, figure, interval, limit, usual, why]: [&'static str; 6],
+    lines: &[SummaryLine],
+    has_usual: bool,
+) -> Table {
+    let has_shares = lines.iter().any(|line| line.share.is_some());
+    let has_changes = lines.iter().any(|line| line.change.is_some());
+    let columns = [
+        Some(column::words(what)),
+        Some(column::number(figure)),
+        Some(column::number(interval)),
+        has_shares.then_some(column::number(limit)),
+        has_changes.then_some(column::CHANGE_STRIP),
+        has_usual.then_some(column::number(usual)),
+        Some(column::words(why)),
+    ];
+    let row = |line: &SummaryLine| {
+        let share = line.share.map(quantity::percent).unwrap_or_default();
+        let share = Cell::plain(share).with_detail(line.bound.as_str());
+        let change = line.change.clone().map(Picture::Ratio);
+        let usual = unless_empty(&line.usual, |usual| format!("usual {usual}"));
+        let usual = if has_usual { String::new() } else { usual };
+        let words = [line.word.to_owned(), line.bottleneck.clone(), usual];
+        let words = words.into_iter().chain(line.remarks.iter().cloned());
+        let cells = [
+            Some(Cell::plain(line.name.as_str())),
+            Some(Cell::new(line.figure.as_str(), Tone::Strong)),
+            Some(Cell::plain(line.interval.as_str())),
+            has_shares.then(|| Cell { picture: line.share.map(Picture::Share), ..share }),
+            has_changes.then(|| Cell { picture: change, ..Cell::default() }),
+            has_usual.then(|| Cell::plain(line.usual.as_str())),
+            Some(Cell::new(text::listed(words, "; "), line.tone)),
+        ];
+        let (area, cells) = (line.area.clone(), cells.into_iter().flatten().collect());
+        let tone = if line.change.is_some() { line.tone } else { Tone::Plain };
+        Row { area, tone, ..Row::new(cells) }
+    };
+    let columns = columns.into_iter().flatten().map(Column::from).collect();
+    let (rows, wide) = (lines.iter().map(row).collect(), Wide::Wrapped);
+    Table { name: "summary", columns, rows, wide, ..Table::default() }
 }
 
 /// The word in the bottleneck of a latency that says no more than its name.
@@ -166,17 +155,20 @@ const LATENCY: &str = "latency";
 /// The lines of a record; of one without any figure a sentence.
 pub(super) fn of_record(record: &Record, race: &Race<'_>, earlier: &[Record]) -> Section {
     let mut section = Section::new(Part::Summary, "");
-    let summary = match race.pairs.is_empty() {
-        false => race::summary(race),
-        true if label::areas(record) == ["tune"] => tuned::summary(record),
-        true => figures(record, earlier),
+    let (heads, lines, rest) = match race.pairs.is_empty() {
+        false => race::lines(race),
+        true if label::areas(record) == ["tune"] => tuned::lines(record),
+        true => (HEADS, figures(record, earlier), String::new()),
     };
-    section.push(match summary.lines.is_empty() {
-        false => Block::Summary(summary),
-        true => Block::Text(nothing(record).to_owned(), Tone::Plain),
-    });
+    match lines.is_empty() {
+        false => push(&mut section, heads, &lines, &rest),
+        true => section.push(Block::Text(nothing(record).to_owned(), Tone::Plain)),
+    }
     section
 }
+
+/// Heads, lines, and what else there is to say.
+type Lines = ([&'static str; 6], Vec<SummaryLine>, String);
 
 /// Why there is no line.
 fn nothing(record: &Record) -> &'static str {
@@ -189,9 +181,8 @@ fn nothing(record: &Record) -> &'static str {
 }
 
 /// The lines of figures, and what is usual for them.
-fn figures(record: &Record, earlier: &[Record]) -> Summary {
-    let mut summary = Summary { heads: HEADS, ..Summary::default() };
-    for (name, row) in rows(record) {
+fn figures(record: &Record, earlier: &[Record]) -> Vec<SummaryLine> {
+    let line = |(name, row): (String, &Outcome)| {
         let mut line = line(&name, row);
         let here = usual::here(&name, row, record, earlier);
         let known = here.or_else(|| usual::derived(row, record));
@@ -199,9 +190,9 @@ fn figures(record: &Record, earlier: &[Record]) -> Summary {
             line.usual = known.text(&Scale::of(unit, median));
             line.usual_origin = known.origin;
         }
-        summary.lines.push(line);
-    }
-    summary
+        line
+    };
+    rows(record).into_iter().map(line).collect()
 }
 
 /// The figure that a line shows, and its unit.
@@ -226,8 +217,7 @@ fn line(name: &str, row: &Outcome) -> SummaryLine {
         figure: scale.text(median),
         interval: row.half_width().map(quantity::half).unwrap_or_default(),
         word: reservation.unwrap_or_else(|| label::word(row.status, row.ci95)),
-        further: percentile(row).unwrap_or_default(),
-        ways: fastest_way(row).unwrap_or_default(),
+        remarks: [percentile(row), fastest_way(row)].into_iter().flatten().collect(),
         tone: label::tone(row.status),
         ..SummaryLine::default()
     };
@@ -261,7 +251,7 @@ fn line(name: &str, row: &Outcome) -> SummaryLine {
         // Of a time the bound is the shortest there could be.
         line.bound = match row.better {
             Better::Lower if unit == row.unit => format!("at best {bound}"),
-            _ => bound,
+            _ => format!("of {bound}"),
         };
         line.origin = format!("{}, {}", ceiling.name, label::provenance(ceiling.provenance));
     }
@@ -316,48 +306,6 @@ pub(crate) fn gist(limiter: &str) -> &str {
         .map(|(at, _)| at)
         .find(|at| limiter[at + " in ".len()..].starts_with(|first: char| first.is_ascii_digit()));
     ends.chain(counted).min().map_or(limiter, |end| &limiter[..end])
-}
-
-/// Figures of many units stand at their right end.
-fn align(known: Known) -> Align {
-    if known.align == Align::Decimal { Align::Right } else { known.align }
-}
-
-/// The lines as a table, for forms that draw no bars; what is usual in a column of its own or in
-/// front of the bottleneck.
-pub(crate) fn summary_table(summary: &Summary, usual: UsualPlace) -> Table {
-    let has_shares = summary.lines.iter().any(|line| line.share.is_some());
-    let has_usual = usual == UsualPlace::InColumn;
-    let known = [
-        Some(column::WHAT),
-        Some(column::MEDIAN),
-        Some(column::INTERVAL),
-        has_shares.then_some(column::OF_BOUND),
-        has_usual.then_some(column::USUAL),
-        Some(column::BOTTLENECK),
-    ];
-    let named = known.into_iter().zip(summary.heads);
-    let columns = named.filter_map(|(known, head)| {
-        let short = head;
-        Some(Column::named(
-            vec![head.to_owned()],
-            Known { head, short, meaning: "", align: align(known?), ..known? },
-        ))
-    });
-    let row = |line: &SummaryLine| {
-        let mut cells = vec![
-            Cell::plain(line.name.as_str()),
-            Cell::new(line.figure.as_str(), Tone::Strong),
-            Cell::plain(line.interval.as_str()),
-        ];
-        let share = line.share.map(quantity::percent).unwrap_or_default();
-        cells.extend(has_shares.then(|| Cell::plain(share)));
-        cells.extend(has_usual.then(|| Cell::plain(line.usual.as_str())));
-        cells.push(Cell::new(line.remark(usual), line.tone));
-        Row::new(cells)
-    };
-    let rows = summary.lines.iter().map(row).collect();
-    Table { name: "summary", columns: columns.collect(), rows, ..Table::default() }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::column::{self, Column, Known};
 use super::comparison::tone;
-use super::summary::{Summary, SummaryLine};
+use super::summary::{self, SummaryLine};
 use super::{Block, Cell, Curve, Part, Row, Section, Table, units, words};
 use crate::chart::plot::Plot;
 use crate::quantity::{self, Scale};
@@ -36,10 +36,10 @@ pub(super) fn sections(trend: &Trend) -> [Section; 2] {
     changed.sort_by(|(.., a), (.., b)| {
         is_better(a).cmp(&is_better(b)).then_with(|| size(b).total_cmp(&size(a)))
     });
-    [summary(trend, &changed), whole(trend, &changed)]
+    [short(trend, &changed), whole(trend, &changed)]
 }
 
-fn summary(trend: &Trend, changed: &[(String, &TrendRow, &LevelChange)]) -> Section {
+fn short(trend: &Trend, changed: &[(String, &TrendRow, &LevelChange)]) -> Section {
     let mut section = Section::new(Part::Summary, "");
     let days = order::distinct(trend.times.iter().filter_map(|time| day(time)));
     let days = [days.first(), days.last()].into_iter().flatten().joined(" to ");
@@ -68,11 +68,8 @@ fn summary(trend: &Trend, changed: &[(String, &TrendRow, &LevelChange)]) -> Sect
             ..SummaryLine::default()
         }
     });
-    section.with(Block::Summary(Summary {
-        heads: HEADS,
-        lines: lines.collect(),
-        ..Summary::default()
-    }))
+    summary::push(&mut section, HEADS, &lines.collect::<Vec<_>>(), "");
+    section
 }
 
 /// What all rows come to.

@@ -1,9 +1,8 @@
 //! A line chart in characters: braille where the terminal has it, plain ASCII where not.
 //!
-//! Lines are told apart by letters set onto them, colour only helps. The letters are those of the
-//! matrix below the chart.
+//! Lines are told apart by letters set onto them, colour only helps. The matrix below the chart says which
+//! is which.
 
-use super::letter;
 use crate::chart::axis::Axis;
 use crate::chart::plot::{self, Plot, Point};
 use crate::{
@@ -18,7 +17,7 @@ const WIDEST: usize = 100;
 /// Letters set onto one line at most, so that the line itself stays visible.
 const LETTERS_PER_LINE: usize = 5;
 
-/// The chart with axes and legend, `height` rows of drawing area, each line ended by a line feed;
+/// The chart with axes, `height` rows of drawing area, each line ended by a line feed;
 /// empty when there is nothing to draw.
 pub fn chart(plot: &Plot, height: usize, style: &Style) -> String {
     let (Some(x_axis), Some(y_axis)) = (plot.x_axis(), plot.y_axis()) else {
@@ -69,7 +68,6 @@ pub fn chart(plot: &Plot, height: usize, style: &Style) -> String {
         out.push('\n');
     }
     push_x_axis(&mut out, plot, &x_axis, label_width, width, style);
-    push_legend(&mut out, plot, style);
     out
 }
 
@@ -110,33 +108,6 @@ fn push_x_axis(
     out.push_str(&format!("{before}{}\n", style.paint(&rule, Tone::Dim)));
     let labels = format!("{before}{}", labels.trim_end());
     out.push_str(&format!("{}\n", style.paint(&labels, Tone::Dim)));
-}
-
-fn push_legend(out: &mut String, plot: &Plot, style: &Style) {
-    let gutter = " ".repeat(INDENT);
-    let mut used = 0;
-    let mut line = String::new();
-    for (index, entry) in plot.lines.iter().enumerate() {
-        let letter = letter(index);
-        let name = text::shown(&entry.name, style);
-        let columns = letter.len() + 1 + text::width(&name);
-        if used > 0 && INDENT + used + 3 + columns > style.width() {
-            out.push_str(&format!("{gutter}{line}\n"));
-            (used, line) = (0, String::new());
-        }
-        let room = style.width() - INDENT - letter.len() - 1;
-        let mut parts = text::wrap(&name, room).into_iter();
-        let gap = if used > 0 { "   " } else { "" };
-        let first = parts.next().unwrap_or_default();
-        line.push_str(&format!("{gap}{} {first}", style.paint(&letter, Tone::Line(index))));
-        used += gap.len() + columns;
-        for part in parts {
-            out.push_str(&format!("{gutter}{line}\n"));
-            used = letter.len() + 1 + text::width(&part);
-            line = format!("{}{part}", " ".repeat(letter.len() + 1));
-        }
-    }
-    out.push_str(&format!("{gutter}{line}\n"));
 }
 
 /// What stands in one cell of the drawing area.

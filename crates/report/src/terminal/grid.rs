@@ -59,20 +59,6 @@ impl Grid {
         !self.heads[column].1.is_of_numbers()
     }
 
-    /// Takes out the column under this head; returns whether there was one. A cell that takes all
-    /// the rest must still find more than one column there.
-    pub fn drop_column(&mut self, head: &str) -> bool {
-        let Some(column) = self.heads.iter().position(|(known, _)| known == head) else {
-            return false;
-        };
-        let full = self.heads.len();
-        self.heads.remove(column);
-        for row in self.rows.iter_mut().filter(|row| row.len() == full) {
-            row.remove(column);
-        }
-        true
-    }
-
     /// The grid as lines, each ended by a line feed; the head is dimmed.
     pub fn render(&self, indent: usize, style: &Style) -> String {
         let rows = self.aligned();
@@ -280,16 +266,5 @@ mod tests {
         let out = grid.render(14, &Style { width_columns: 40, ..Style::default() });
         assert!(out.contains("memory-\n") || out.contains("memory- "), "{out}");
         assert_eq!(grid.least_width(), 7 + 2 + 12 + 2 + 1);
-    }
-
-    #[test]
-    fn a_column_can_be_left_out() {
-        let mut grid = grid();
-        grid.heads.insert(2, ("share".to_owned(), Align::Right));
-        grid.rows[0].insert(2, Cell::plain("7 %"));
-        grid.rows[1].insert(2, Cell::plain("8 %"));
-        assert!(grid.drop_column("share") && !grid.drop_column("share"));
-        let out = grid.render(0, &Style::default());
-        assert!(!out.contains('%') && out.contains("failed: no such thing"), "{out}");
     }
 }

@@ -1,9 +1,10 @@
-//! Tables on the terminal: as they are where they fit; else in parts, or with the name of each row
-//! above its figures, and at last without the columns that nobody misses most.
+//! Tables on the terminal: as they are where they fit; else with the name of each row above its figures, or in
+//! parts.
 
 use std::ops::Range;
 
-use super::grid::Grid;
+use super::grid::{GAP, Grid};
+use super::summary::LEAST_BESIDE_USUAL;
 use super::{INDENT, Terminal, letter};
 use crate::order::Places;
 use crate::page::{Align, Cell, Column, Detail, Table, Wide};
@@ -15,7 +16,7 @@ const FIRST_COLUMN: usize = 16;
 
 /// Where the name of a row stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Names {
+enum Names {
     InColumns,
     Above,
 }
@@ -26,37 +27,43 @@ impl Terminal<'_> {
         let columns = table.columns_of_text();
         let mut legend = Places::default();
         let whole = self.grid(table, &columns, Names::InColumns, &mut legend);
-        if whole.natural_width() <= width {
+        let has_room = self.room_of_last(&whole) >= LEAST_BESIDE_USUAL;
+        if let Some(narrow) = table.narrow.as_deref().filter(|_| !has_room) {
+            self.table(narrow);
+        } else if table.wide == Wide::Wrapped {
+            self.wrapped(whole, table.narrow.is_some());
+        } else if whole.natural_width() <= width {
             self.out.push_str(&whole.render(INDENT, self.style));
         } else if table.wide == Wide::Split {
-            self.parts(table, &columns, &whole, width);
+            self.parts(table, Names::InColumns, &whole, width);
         } else {
-            let mut grid = self.grid(table, &columns, Names::Above, &mut legend);
-            self.narrow(table, &mut grid, &mut legend, width);
-            self.out.push_str(&grid.render(INDENT, self.style));
+            let grid = self.grid(table, &columns, Names::Above, &mut legend);
+            match grid.least_width() <= width {
+                true => self.out.push_str(&grid.render(INDENT, self.style)),
+                false => self.parts(table, Names::Above, &grid, width),
+            }
         }
         for (index, text) in legend.into_items().iter().enumerate() {
             self.hang(&format!("    {}  ", letter(index)), text, Tone::Dim);
         }
     }
 
-    /// What each column takes if nothing is wrapped.
-    pub(super) fn natural_widths(&self, table: &Table) -> Vec<usize> {
+    /// The table in parts below each other, each with the names of its rows.
+    fn parts(&mut self, table: &Table, names: Names, whole: &Grid, width: usize) {
         let columns = table.columns_of_text();
-        self.grid(table, &columns, Names::InColumns, &mut Places::default()).natural_widths()
-    }
-
-    /// The table in parts below each other.
-    fn parts(&mut self, table: &Table, columns: &[usize], whole: &Grid, width: usize) {
+        let count = if names == Names::Above { name_columns(table) } else { 1 };
         let widths = whole.natural_widths();
         let Some((first, others)) = widths.split_first() else { return };
+        // Behind these there may be notes, in each part.
+        let (others, notes) = others.split_at(columns.len() - count);
+        let width = width.saturating_sub(notes.iter().map(|notes| notes + GAP).sum());
         let legend = &mut Places::default();
         let first = if table.unit.is_empty() { (*first).min(FIRST_COLUMN) } else { *first };
         for (part, range) in chunks(first, others, width).into_iter().enumerate() {
-            let chosen: Vec<usize> =
-                std::iter::once(0).chain(range.map(|at| columns[at + 1])).collect();
-            let mut grid = self.grid(table, &chosen, Names::InColumns, legend);
-            if table.unit.is_empty() {
+            let range = range.start + count..range.end + count;
+            let chosen = [&columns[..count], &columns[range]].concat();
+            let mut grid = self.grid(table, &chosen, names, legend);
+            if table.unit.is_empty() && names == Names::InColumns {
                 // Rows that say nothing in this part.
                 let dash = self.style.either("–", "-");
                 grid.rows.retain(|row| row[1..].iter().any(|cell| cell.text != dash));
@@ -68,31 +75,7 @@ impl Terminal<'_> {
         }
     }
 
-    /// Leaves out columns until no name or number must be cut.
-    fn narrow(
-        &mut self,
-        table: &Table,
-        grid: &mut Grid,
-        legend: &mut Places<String>,
-        width: usize,
-    ) {
-        let mut going: Vec<&Column> =
-            table.columns.iter().filter(|column| column.known.goes > 0).collect();
-        going.sort_by_key(|column| column.known.goes);
-        for column in going {
-            let head = self.shown(column.short());
-            if grid.least_width() > width && grid.drop_column(&head) {
-                if column.known.detail == Detail::Legend {
-                    *legend = Places::default();
-                }
-                if !self.left_out.contains(&head) {
-                    self.left_out.push(head);
-                }
-            }
-        }
-    }
-
-    pub(super) fn grid(
+    fn grid(
         &self,
         table: &Table,
         columns: &[usize],
@@ -112,6 +95,10 @@ impl Terminal<'_> {
             if !is_full && row.cells.len() == 1 {
                 grid.rows.push(vec![self.cell(table, &row.cells[0], None, legend)]);
                 indent = "\u{a0}\u{a0}";
+                continue;
+            }
+            if !is_full && !columns.contains(&(row.cells.len() - 1)) {
+                // It is said in another part.
                 continue;
             }
             let mut line = Vec::new();
@@ -236,7 +223,7 @@ fn marks(cell: &Cell) -> String {
 /// Ranges of columns that fit beside the first one, as even as possible; at least one each.
 fn chunks(first: usize, widths: &[usize], available: usize) -> Vec<Range<usize>> {
     let fits = |range: &Range<usize>| {
-        let own = widths[range.clone()].iter().map(|width| width + super::grid::GAP);
+        let own = widths[range.clone()].iter().map(|width| width + GAP);
         range.len() == 1 || first + own.sum::<usize>() <= available
     };
     let split = |parts: usize| -> Vec<Range<usize>> {

@@ -199,7 +199,7 @@ fn the_top_has_a_bar_per_area_and_what_could_not_be_read() {
         let place = &place[place.rfind('#').unwrap_or(0)..];
         assert!(top.contains(&format!("href=\"{place}\"")), "{area}");
     }
-    let bars = top.matches("<span class=\"track\">").count();
+    let bars = top.matches("<span class=\"bar\">").count();
     assert_eq!((bars, top.matches("<dd>limit: ").count()), (bars, bars));
     assert!(bars >= 7, "{bars}");
     assert!(top.contains("<dt>could not be read</dt><dd>governor, link of vda</dd>"));

@@ -67,7 +67,7 @@ fn a_fact_with_a_long_name_makes_no_line_wider() {
 }
 
 #[test]
-fn a_narrow_table_leaves_out_columns_before_it_cuts_names() {
+fn a_narrow_table_goes_on_below_before_it_cuts_names() {
     let at =
         |width_columns| render(&record("bench"), Format::Table, &Style { width_columns, ..FULL });
     for narrow in [at(60), at(40)] {
@@ -76,14 +76,9 @@ fn a_narrow_table_leaves_out_columns_before_it_cuts_names() {
         }
         assert!(narrow.lines().all(|line| line.trim() != ","));
     }
-    let left_out = |table: String| {
-        let joined = table.replace('\n', " ");
-        let (_, rest) = joined.split_once("columns left out of this narrow page: ")?;
-        rest.split_once("; --format json has all").map(|(heads, _)| heads.to_owned())
-    };
-    assert_eq!(left_out(at(80)), None);
-    assert_eq!(left_out(at(60)).as_deref(), Some("operations"));
-    assert_eq!(left_out(at(40)).as_deref(), Some("n, limit, operations, min, p99.99"));
+    for head in ["operations", "limit", "p99.99"] {
+        assert!(at(40).contains(head), "{head}");
+    }
 }
 
 #[test]
@@ -100,7 +95,6 @@ fn no_page_breaks_a_line_for_a_shell_or_hides_the_audit() {
     }
     // What goes into a pipe has 80 columns: every column of the audit must fit there.
     let piped = render(&record, Format::Table, &FULL);
-    assert!(!piped.contains("left out"), "{piped}");
     for head in ["asked", "by disk", "splits", "CPU/op", "CPU s/GiB", "overhead", "I/O wait"] {
         assert!(piped.contains(head), "{head}");
     }

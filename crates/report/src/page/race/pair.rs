@@ -3,7 +3,7 @@
 use flatout_measure::record::Outcome;
 use serde_json::{Map, Value};
 
-use crate::{label, order, quantity, text::Joined};
+use crate::{label, order, quantity, style::Tone, text::Joined};
 
 /// The contestant whose losses come first of all.
 const OURS: &str = "flatout";
@@ -37,6 +37,15 @@ impl Verdict {
             (_, Some([_, high])) if high < 1.0 => Self::Loss,
             (_, Some([low, _])) if low > 1.0 => Self::Win,
             _ => Self::Tie,
+        }
+    }
+
+    pub fn tone(self) -> Tone {
+        match self {
+            Self::Loss => Tone::Bad,
+            Self::Win => Tone::Good,
+            Self::Tie => Tone::Plain,
+            Self::Undecided | Self::None => Tone::Dim,
         }
     }
 

@@ -3,6 +3,7 @@
 use flatout_measure::record::{Outcome, Status, Warning};
 use serde_json::{Value, json};
 
+use super::pair::Verdict;
 use super::*;
 
 fn row(id: &str, parameters: Value, median: f64) -> Outcome {

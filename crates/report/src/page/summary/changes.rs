@@ -2,7 +2,7 @@
 
 use flatout_measure::comparison::{Comparison, Row, Verdict};
 
-use super::{MOST_LINES, Summary, SummaryLine};
+use super::{MOST_LINES, SummaryLine};
 use crate::page::comparison::{Strip, tone};
 use crate::page::{Block, Part, Section, units, words};
 use crate::style::Tone;
@@ -32,8 +32,8 @@ pub(in crate::page) fn of_comparison(comparison: &Comparison) -> Section {
     let rank = |row: &Row| words::ORDER.iter().position(|known| *known == row.verdict);
     let size = |row: &Row| row.ratio.map_or(0.0, |ratio| ratio.ln().abs());
     rows.sort_by(|(a, _), (b, _)| rank(a).cmp(&rank(b)).then(size(b).total_cmp(&size(a))));
-    let left = rows.get(MOST_LINES..).unwrap_or_default();
-    let unlisted = Some(left.iter().map(|(row, _)| row.verdict.word()).collect());
+    let more = rows.len().saturating_sub(MOST_LINES);
+    let more = (more > 0).then(|| quantity::counted(more, "more row"));
     if !rows.is_empty() {
         let strip = Strip::of(comparison);
         let line = |(row, own): (&Row, Vec<String>)| SummaryLine {
@@ -41,9 +41,8 @@ pub(in crate::page) fn of_comparison(comparison: &Comparison) -> Section {
             change: strip.picture(row),
             ..line(row)
         };
-        let lines = rows.into_iter().take(MOST_LINES).map(line).collect();
-        let summary = Summary { heads: HEADS, lines, unlisted, ..Summary::default() };
-        section.push(Block::Summary(summary));
+        let lines: Vec<_> = rows.into_iter().take(MOST_LINES).map(line).collect();
+        super::push(&mut section, HEADS, &lines, &more.unwrap_or_default());
     }
     let sides = [(&comparison.only_old, "OLD"), (&comparison.only_new, "NEW")];
     let sides = sides.iter().filter(|(names, _)| !names.is_empty());

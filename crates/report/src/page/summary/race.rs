@@ -2,16 +2,15 @@
 
 use flatout_measure::record::Status;
 
-use super::{MOST_LINES, Summary, SummaryLine, reservation};
+use super::{Lines, MOST_LINES, SummaryLine, reservation};
 use crate::page::Ratio;
-use crate::page::race::{AREA, Pair, Race, Verdict};
-use crate::style::Tone;
-use crate::text::{self, Joined};
+use crate::page::race::{AREA, Pair, Race};
+use crate::text::Joined;
 use crate::{label, quantity};
 
 const HEADS: [&str; 6] = ["", "times as fast", "95 % interval", "", "", "result"];
 
-pub(super) fn summary(race: &Race<'_>) -> Summary {
+pub(super) fn lines(race: &Race<'_>) -> Lines {
     let all = race.pairs.iter().flat_map(|pairs| &pairs.pairs);
     let was_raced = |pair: &&Pair<'_>| pair.outcome.status != Status::Unsupported;
     let pairs: Vec<&Pair<'_>> = all.filter(was_raced).collect();
@@ -19,12 +18,8 @@ pub(super) fn summary(race: &Race<'_>) -> Summary {
     let counts = race.pairs.iter().map(|pairs| format!("{}: {}", pairs.heading, pairs.count()));
     let more = pairs.len().saturating_sub(MOST_LINES);
     let more = (more > 0).then(|| quantity::counted(more, "more pair"));
-    Summary {
-        heads: HEADS,
-        lines: pairs.iter().take(MOST_LINES).map(|pair| line(pair, span)).collect(),
-        rest: counts.chain(more).joined("; "),
-        ..Summary::default()
-    }
+    let lines = pairs.iter().take(MOST_LINES).map(|pair| line(pair, span)).collect();
+    (HEADS, lines, counts.chain(more).joined("; "))
 }
 
 fn line(pair: &Pair<'_>, span: f64) -> SummaryLine {
@@ -35,16 +30,10 @@ fn line(pair: &Pair<'_>, span: f64) -> SummaryLine {
         figure: pair.ratio().unwrap_or_else(|| "–".to_owned()),
         interval: pair.interval().unwrap_or_default(),
         // Who has less to do wins easily.
-        bottleneck: text::listed(
-            [pair.word(), reservation(pair.outcome).unwrap_or_default()],
-            "; ",
-        ),
+        word: pair.word(),
+        bottleneck: reservation(pair.outcome).unwrap_or_default().to_owned(),
         change: change(pair, span),
-        tone: match verdict {
-            Verdict::Loss => Tone::Bad,
-            Verdict::Win => Tone::Good,
-            Verdict::Tie | Verdict::Undecided | Verdict::None => Tone::Plain,
-        },
+        tone: verdict.tone(),
         ..SummaryLine::default()
     }
 }

@@ -72,7 +72,7 @@ fn one_pair_that_has_no_line_is_counted_as_one() {
     };
     let rows: Vec<Outcome> = (0..=MOST_LINES).map(pair).collect();
     let race = crate::page::race::race(&rows.iter().collect::<Vec<_>>());
-    let rest = race::summary(&race).rest;
+    let (.., rest) = race::lines(&race);
     assert!(rest.ends_with("; 1 more pair"), "{rest}");
 }
 
@@ -112,7 +112,7 @@ fn a_line_says_what_the_figure_is_worth() {
     };
     let told = line("TCP", &row);
     assert_eq!((told.figure.as_str(), told.share), ("1,907 MiB/s", Some(0.5)));
-    assert_eq!(told.remark(UsualPlace::InColumn), "noisy; sender's CPU");
+    assert_eq!((told.word, told.bottleneck.as_str()), ("noisy", "sender's CPU"));
     let best_seen = Ceiling { provenance: Provenance::BestSeen, ..ceiling };
     row.ceiling = Some(best_seen);
     assert_eq!(line("TCP", &row).share, None);
@@ -123,21 +123,26 @@ fn a_line_says_what_the_figure_is_worth() {
 }
 
 #[test]
-fn a_narrow_line_drops_what_limits_a_figure_last_but_for_what_speaks_against_it() {
-    let told = |word| SummaryLine {
-        word,
+fn what_speaks_against_a_figure_is_said_first_and_what_limits_it_next() {
+    let told = || SummaryLine {
+        word: "few trials",
         usual: "1–2".to_owned(),
-        further: "p99 1 ms".to_owned(),
         bottleneck: "device".to_owned(),
+        remarks: vec!["p99 1 ms".to_owned()],
         ..SummaryLine::default()
     };
-    let within = |word, columns| told(word).remark_within(UsualPlace::InRemark, columns);
-    let shown = [99, 31, 23, 4].map(|columns| within("few trials", columns));
-    let all = "few trials; device; usual 1–2; p99 1 ms";
-    let fewer = ["few trials; device; usual 1–2", "few trials; device", "few trials"];
-    assert_eq!((shown[0].as_str(), &shown[1..]), (all, &fewer.map(str::to_owned)[..]));
-    assert_eq!(within("noisy", 31), "device; usual 1–2; p99 1 ms", "± has it");
-    assert_eq!(within("degraded", 31), "device; usual 1–2; p99 1 ms", "the findings have it");
+    let shown = |others: usize| {
+        let lines = std::iter::once(told()).chain((0..others).map(|_| SummaryLine::default()));
+        let mut section = Section::new(Part::Summary, "");
+        push(&mut section, HEADS, &lines.collect::<Vec<_>>(), "");
+        let Some((_, Block::Table(table))) = section.blocks.pop() else { panic!("no table") };
+        let last = |table: &Table| table.rows[0].cells.last().map(|cell| cell.text.clone());
+        (table.columns.len(), last(&table), table.narrow.and_then(|narrow| last(&narrow)))
+    };
+    let all = Some("few trials; device; usual 1–2; p99 1 ms".to_owned());
+    let beside = Some("few trials; device; p99 1 ms".to_owned());
+    assert_eq!(shown(2), (4, all.clone(), None), "one of three is no column");
+    assert_eq!(shown(1), (5, beside, all));
 }
 
 #[test]
@@ -221,22 +226,20 @@ fn the_latency_of_a_cache_is_not_that_of_memory() {
 
 #[test]
 fn ranges_of_other_records_are_not_said_to_be_worked_out() {
-    let below = |origins: [&str; 2]| {
+    let from = |told: [&str; 2]| {
         let line = |origin: &str| SummaryLine {
-            name: origin.to_owned(),
-            usual: "1–2".to_owned(),
             usual_origin: origin.to_owned(),
             ..SummaryLine::default()
         };
-        let summary = Summary { lines: origins.map(line).into(), ..Summary::default() };
-        summary.below(1).join("; ")
+        origins(&told.map(line))
     };
     let parts = "usual: worked out from the machine's parts; --verbose says how";
-    assert_eq!(below(["80 % of a peak", "DRAM answers"]), parts);
+    assert_eq!(from(["80 % of a peak", "DRAM answers"]), parts);
+    assert_eq!(from(["DRAM answers", ""]), "usual: DRAM answers");
     let records = ["this machine in 2 other records", "this machine in 3 other records"];
-    assert_eq!(below(records), "usual: from other records of this machine; --verbose says how");
+    assert_eq!(from(records), "usual: from other records of this machine; --verbose says how");
     assert_eq!(
-        below([records[0], "DRAM answers"]),
+        from([records[0], "DRAM answers"]),
         "usual: from other records of this machine, or worked out from its parts; --verbose says how"
     );
 }
@@ -250,9 +253,9 @@ fn lines_of_tune_say_which_of_several_directories_they_are_of() {
             row.audit.insert("chosen".to_owned(), json!(true));
             row
         });
-        let summary = tuned::summary(&record(rows.collect()));
-        let names: Vec<String> = summary.lines.into_iter().map(|line| line.name).collect();
-        (names, summary.rest)
+        let (_, lines, rest) = tuned::lines(&record(rows.collect()));
+        let names: Vec<String> = lines.into_iter().map(|line| line.name).collect();
+        (names, rest)
     };
     let both = json!({"source_place": 1, "target_place": 2});
     let (told, rest) = names(&[both, json!({"target_place": 2})]);
@@ -263,7 +266,7 @@ fn lines_of_tune_say_which_of_several_directories_they_are_of() {
         .collect();
     let (told, rest) = names(&many);
     assert_eq!(told.len(), MOST_LINES);
-    assert!(rest.ends_with("; 2 more are not shown here"), "{rest}");
+    assert!(rest.ends_with("; 2 more"), "{rest}");
     let one = (vec!["copy, file 4 KiB".to_owned()], String::new());
     assert_eq!(names(&[json!({})]), one);
 }
@@ -276,24 +279,26 @@ fn a_line_of_a_pair_says_that_one_of_both_had_less_to_do() {
         (pair.unit, pair.ci95) = ("ratio".to_owned(), Some([1.4, 1.6]));
         pair.warnings.extend(code.map(|code| Warning::new(code, "")));
         let race = crate::page::race::race(&[&pair]);
-        race::summary(&race).lines[0].remark(UsualPlace::InColumn)
+        let (_, lines, _) = race::lines(&race);
+        format!("{} {}", lines[0].word, lines[0].bottleneck)
     };
-    assert_eq!(of(None), "win");
-    assert_eq!(of(Some(warning::KEEPS_LESS)), "win; one keeps less");
-    assert_eq!(of(Some(warning::DONE_OTHERWISE)), "win; done otherwise");
+    assert_eq!(of(None), "win ");
+    assert_eq!(of(Some(warning::KEEPS_LESS)), "win one keeps less");
+    assert_eq!(of(Some(warning::DONE_OTHERWISE)), "win done otherwise");
 }
 
 #[test]
-fn of_several_ways_the_summary_names_the_fastest_where_the_bottleneck_leaves_room() {
-    let of = |ways: u64, columns: usize| {
+fn of_several_ways_the_summary_names_the_fastest_behind_the_bottleneck() {
+    let of = |ways: u64| {
         let audit = json!({"ways_compared": ways, "sender": "write", "placement": "together"});
         let mut row = row("network/tcp-throughput", json!({"streams": 1}), Some(2e9));
         row.audit = audit.as_object().cloned().unwrap();
         row.ci95 = Some([1.9e9, 2.1e9]);
         row.ceiling = Some(Ceiling::unknown("the link").limited_by("the path: a link or a queue"));
-        figures(&record(vec![row]), &[]).lines[0].remark_within(UsualPlace::InColumn, columns)
+        let line = figures(&record(vec![row]), &[]).remove(0);
+        (line.bottleneck, line.remarks.concat())
     };
-    assert_eq!(of(8, 80), "path; fastest of 8 ways: write, together");
-    assert_eq!(of(8, 36), "path");
-    assert_eq!(of(1, 80), "path", "nothing was compared");
+    let told = |ways: &str| ("path".to_owned(), ways.to_owned());
+    assert_eq!(of(8), told("fastest of 8 ways: write, together"));
+    assert_eq!(of(1), told(""), "nothing was compared");
 }

@@ -3,7 +3,7 @@
 use flatout_measure::record::{Outcome, Record};
 use serde_json::Value;
 
-use super::{MOST_LINES, Summary, SummaryLine};
+use super::{Lines, MOST_LINES, SummaryLine};
 use crate::{label, order, quantity, text::Joined};
 
 const HEADS: [&str; 6] = ["", "picked", "±", "", "", "settings"];
@@ -14,7 +14,7 @@ const PLACES: [&str; 2] = ["source_place", "target_place"];
 /// Parameters that say what was done, not how.
 const WORK: [&str; 3] = ["files", "file_bytes", "cache_state"];
 
-pub(super) fn summary(record: &Record) -> Summary {
+pub(super) fn lines(record: &Record) -> Lines {
     let groups = order::grouped(record.results.iter().map(|row| (work(row), row)));
     let mut lines: Vec<_> = groups.iter().filter_map(|(name, rows)| line(name, rows)).collect();
     let more = lines.len().saturating_sub(MOST_LINES);
@@ -22,10 +22,8 @@ pub(super) fn summary(record: &Record) -> Summary {
     let has_places = record.results.iter().any(|row| !places(row).is_empty());
     let mut rest = Vec::new();
     rest.extend(has_places.then(|| "1, 2, …: the directories, in the order given".to_owned()));
-    let are = if more == 1 { "is" } else { "are" };
-    rest.extend((more > 0).then(|| format!("{more} more {are} not shown here")));
-    let rest = rest.join("; ");
-    Summary { heads: HEADS, lines, rest, ..Summary::default() }
+    rest.extend((more > 0).then(|| format!("{more} more")));
+    (HEADS, lines, rest.join("; "))
 }
 
 /// Where it was done, where that was one of several directories: `1 to 2`.
@@ -66,7 +64,7 @@ fn line(name: &str, rows: &[&Outcome]) -> Option<SummaryLine> {
         figure: quantity::value(&row.unit, median),
         interval: row.half_width().map(quantity::half).unwrap_or_default(),
         bottleneck: settings(row),
-        further: format!("{gain} the slowest of {}", figures().count()),
+        remarks: vec![format!("{gain} the slowest of {}", figures().count())],
         ..SummaryLine::default()
     })
 }

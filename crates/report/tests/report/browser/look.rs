@@ -204,7 +204,7 @@ pub fn a_small_screen_has_no_scroll_bar(browser: &mut Browser, _: &str, _: &Reco
     );
     assert!(smallest.as_f64() >= Some(9.0), "{smallest} px");
     let beyond = browser.value(
-        "[...document.querySelectorAll('.rows th, .rows td, .changes th, .changes td, .summary span')].filter(e => e.checkVisibility())\
+        "[...document.querySelectorAll('.rows th, .rows td, .changes th, .changes td, .summary th, .summary td')].filter(e => e.checkVisibility())\
          .filter(e => e.getBoundingClientRect().right > 360).map(e => e.textContent.slice(0, 40))",
     );
     assert_eq!(beyond, json!([]), "figure, interval and limit are seen without scrolling");
