@@ -169,7 +169,6 @@ fn fio(document: &Value) -> Vec<Outcome> {
             let is_meant = work.contains(way) || way != "trim" && work.contains("rw");
             let row = |test: &str, unit, key: &str| {
                 let id = format!("fio/{way}{test}");
-                // Under the names that it has in a run in which it does not fail.
                 if let Some(why) = &failure {
                     return is_meant.then(|| failed(&id, parameters.clone(), why.clone()));
                 }
