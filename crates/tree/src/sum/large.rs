@@ -186,6 +186,11 @@ impl Large {
         let whole = Some((offset, offset + length as u64));
         let told = || next_extent(self.file.as_fd(), offset, offset + length as u64);
         let data = if self.has_holes { told().unwrap_or(whole) } else { whole };
+        // Behind the end of a file that was cut short there are no data either.
+        let is_cut = |facts: rustix::fs::Stat| (facts.st_size as u64) < self.cut.length_bytes;
+        if data.is_none() && rustix::fs::fstat(&self.file).is_ok_and(is_cut) {
+            return Err(Failure::Changed { shown: self.shown.clone() });
+        }
         if data.is_none() && !self.cut.is_serial() {
             return Ok(reader.cutter.part_of_zeros(&self.cut, index));
         }
