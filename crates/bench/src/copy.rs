@@ -194,14 +194,15 @@ fn plan(options: &Options) -> Result<Planned, Error> {
     let spread = chosen.phases.iter().flatten().filter(|row| row.experiment == Experiment::Spread);
     let spread_bytes: u64 =
         spread.map(|row| row.corpus.written_bytes(limits.shared_from_bytes)).sum();
+    let in_time = |bytes: u64| (bytes as f64 * (likely_ns / planned_ns).min(1.0)) as u64;
     let (write_bytes, most_write_bytes) = match options.run.rounds {
         // Trials that are spoiled are repeated.
-        Some(rounds) => (written(likely), written(rounds + Plan::default().most_spoiled)),
+        Some(rounds) => (in_time(written(likely)), written(rounds + Plan::default().most_spoiled)),
         None => {
             let more = u64::from(SPREAD_TRIALS.saturating_sub(likely));
             let all = written(likely).saturating_add(spread_bytes.saturating_mul(more));
-            let in_time = (all as f64 * (likely_ns / planned_ns).min(1.0)) as u64;
-            (in_time, announced_at_most(in_time).min(limits.write_bytes))
+            let bytes = in_time(all);
+            (bytes, announced_at_most(bytes).min(limits.write_bytes))
         }
     };
     let phase =

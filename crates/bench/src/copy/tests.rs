@@ -260,6 +260,20 @@ fn no_more_is_written_than_was_announced_at_most() {
 }
 
 #[test]
+fn what_there_is_no_time_for_is_not_announced() {
+    let mut ground = Ground::new(FAITHFUL);
+    ground.options.run.max_write_bytes = None;
+    ground.options.run.rounds = Some(100);
+    ground.options.selection = Selection { file_bytes: vec![64 << 20], ..Selection::default() };
+    let mut write_bytes = |time_ns| {
+        ground.options.run.time_ns = time_ns;
+        plan(&ground.options).unwrap().write_bytes
+    };
+    let [all, short] = [None, Some(1_000_000_000)].map(&mut write_bytes);
+    assert!(short < all / 2, "{short} of {all}");
+}
+
+#[test]
 fn trials_that_are_spoiled_have_room_where_so_many_are_asked_for() {
     let mut ground = Ground::new(FAITHFUL);
     ground.options.run.max_write_bytes = None;
