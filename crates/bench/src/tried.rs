@@ -159,13 +159,6 @@ impl Tried {
         (START_NS + self.settle_ns + bytes_ns + entries_ns) / 1e9
     }
 
-    /// The same by a copier that takes so many times as long for a byte, and less so for a file.
-    pub(crate) fn slower(self, times: f64) -> Self {
-        let Copying { byte_ns, entry_ns, .. } = self.copying;
-        let (byte_ns, entry_ns) = (byte_ns * times, entry_ns * (1.0 + (times - 1.0) / 4.0));
-        Self { copying: Copying { byte_ns, entry_ns, ..self.copying }, ..self }
-    }
-
     /// The time in which a copy of this tree is found to be the same by size and time, and is compared.
     pub(crate) fn look_s(&self, corpus: &Corpus) -> f64 {
         let Copying { compared_byte_ns, made_ns, entry_ns, .. } = self.copying;

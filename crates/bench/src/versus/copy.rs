@@ -67,9 +67,10 @@ pub fn plan(ground: &Ground, room_bytes: u64) -> Result<Planned, Error> {
         let all = fit(&copiers, corpus, state).map(writes);
         all.clone().fold(0, u64::saturating_add) / (all.count() as u64).max(1)
     };
-    let slowness = |corpus: &Corpus, state: State| {
-        let all: Vec<f64> =
-            fit(&copiers, corpus, state).map(|(_, copier)| copier.manner.slowness()).collect();
+    let own_s = |corpus: &Corpus, state: State| {
+        let own_s =
+            |(_, copier): (_, Copier)| copier.manner.own_s(corpus.entries, corpus.data_bytes());
+        let all: Vec<f64> = fit(&copiers, corpus, state).map(own_s).collect();
         all.iter().sum::<f64>() / all.len().max(1) as f64
     };
     let race = |(corpus, state): (Rc<Corpus>, State)| Race {
@@ -82,7 +83,7 @@ pub fn plan(ground: &Ground, room_bytes: u64) -> Result<Planned, Error> {
         contestants: fit(&copiers, &corpus, state).map(|(one, _)| one.clone()).collect(),
         expected_s: match state {
             State::Unchanged => ground.tried.look_s(&corpus),
-            _ => ground.tried.slower(slowness(&corpus, state)).copy_s(&corpus, None),
+            _ => ground.tried.copy_s(&corpus, None) + own_s(&corpus, state),
         },
         workload: Box::new(CopyWorkload::new(
             ground,

@@ -103,6 +103,7 @@ fn blocks_that_are_slow_the_first_time_are_named() {
     let folder = Folder::new();
     // Others who take the CPU from the server make the second time slow, too.
     let is_named = (0..ATTEMPTS).any(|attempt| {
+        faulty.restart(|faults| faults.first_delay = Duration::from_micros(200 << attempt));
         let name = format!("data{attempt}");
         faulty.put(&name, &random_bytes(LENGTH_BYTES, 1));
         let path = faulty.path().join(name);
