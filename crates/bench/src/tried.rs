@@ -149,13 +149,15 @@ impl Tried {
     /// The time that a copy of this tree takes on a quiet machine, with all around it: the state of the cache,
     /// the comparison, the emptying.
     pub(crate) fn copy_s(&self, corpus: &Corpus, shared_from_bytes: Option<u64>) -> f64 {
-        let Copying { byte_ns, shared_byte_ns, compared_byte_ns, entry_ns, .. } = self.copying;
-        let byte_ns = match corpus.is_shared(shared_from_bytes) {
-            true => shared_byte_ns,
-            false => byte_ns + compared_byte_ns,
+        let Copying {
+            byte_ns, shared_byte_ns, shared_entry_ns, compared_byte_ns, entry_ns, ..
+        } = self.copying;
+        let (byte_ns, more_ns) = match corpus.is_shared(shared_from_bytes) {
+            true => (shared_byte_ns, shared_entry_ns),
+            false => (byte_ns + compared_byte_ns, 0.0),
         };
         let bytes_ns = corpus.data_bytes() as f64 * byte_ns;
-        let entries_ns = corpus.entries as f64 * entry_ns * ENTRY_PART;
+        let entries_ns = corpus.entries as f64 * (entry_ns * ENTRY_PART + more_ns);
         (START_NS + self.settle_ns + bytes_ns + entries_ns) / 1e9
     }
 

@@ -32,6 +32,8 @@ pub struct Copying {
     /// The same where the copy shares the extents of its source, and it is compared: no page of it is in memory,
     /// so that it comes from the device.
     pub shared_byte_ns: f64,
+    /// A small file that does is waited for besides.
+    pub shared_entry_ns: f64,
     /// A byte of a copy that lies in memory is held against its source.
     pub compared_byte_ns: f64,
     /// A small file is made with its attributes, and emptied.
@@ -46,6 +48,7 @@ impl Copying {
     pub(super) const USUAL: Self = Self {
         byte_ns: 0.4,
         shared_byte_ns: 0.58,
+        shared_entry_ns: 0.0,
         compared_byte_ns: 0.18,
         made_ns: 12e3,
         entry_ns: 21.5e3,
@@ -55,10 +58,11 @@ impl Copying {
         let mut piece = vec![0; PIECE_BYTES];
         fill_random(&mut piece, 1, 0);
         let open = || scratch::open_unnamed(directory).ok();
-        let source = open()?;
+        let (source, small) = (open()?, open()?);
         for at in 0..FILE_BYTES / PIECE_BYTES as u64 {
             source.write_all_at(&piece, at * PIECE_BYTES as u64).ok()?;
         }
+        small.write_all_at(&piece[..SMALL_BYTES], 0).ok()?;
         let (mut from, mut to) = (vec![0; PIECE_BYTES], vec![0; PIECE_BYTES]);
         let copy_ns = fastest_ns(|| {
             let target = open().ok_or(io::ErrorKind::Other)?;
@@ -73,6 +77,11 @@ impl Copying {
             target.set_len(0)
         });
         let shared_ns = shared_ns.unwrap_or(copy_ns + compared_ns);
+        let shared_entry_ns = fastest_ns(|| {
+            let target = open().ok_or(io::ErrorKind::Other)?;
+            rustix::fs::ioctl_ficlone(&target, &small)?;
+            target.read_exact_at(&mut from[..SMALL_BYTES], 0)
+        });
         let folder = directory.join(place::unused_name(".flatout-tried"));
         let entry = in_folder(&folder, &piece[..SMALL_BYTES]);
         fs::remove_dir_all(&folder).ok()?;
@@ -81,6 +90,7 @@ impl Copying {
         Some(Self {
             byte_ns: of_byte(copy_ns),
             shared_byte_ns: of_byte(shared_ns),
+            shared_entry_ns: shared_entry_ns.unwrap_or(0.0),
             compared_byte_ns: of_byte(compared_ns),
             made_ns,
             entry_ns,
@@ -184,7 +194,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let tried = Copying::of(directory.path()).unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-        let Copying { byte_ns, shared_byte_ns, compared_byte_ns, made_ns, entry_ns } = tried;
+        let Copying {
+            byte_ns,
+            shared_byte_ns,
+            shared_entry_ns: _,
+            compared_byte_ns,
+            made_ns,
+            entry_ns,
+        } = tried;
         let all = [byte_ns, shared_byte_ns, compared_byte_ns, made_ns, entry_ns - made_ns];
         assert!(all.iter().all(|&ns| ns > 0.0 && ns < 60e9), "{tried:?}");
         assert_eq!(Copying::of(&directory.path().join("missing")), None);

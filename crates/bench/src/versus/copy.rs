@@ -56,22 +56,24 @@ pub fn plan(ground: &Ground, room_bytes: u64) -> Result<Planned, Error> {
     let targets = Rc::new(RefCell::new(targets));
     let largest = pairs.iter().map(|(corpus, _)| corpus.copy_bytes()).max().unwrap_or_default();
     let shared_from_bytes = scratch::shared_from_bytes(&ground.directory);
-    let each_writes = |corpus: &Corpus, state: State| {
-        if state == State::Unchanged {
-            return 0;
-        }
-        let writes = |(_, copier): (_, Copier)| {
-            let from_bytes = shared_from_bytes.filter(|_| corpus.is_beside(&ground.directory));
-            corpus.written_bytes(from_bytes.and_then(|bytes| copier.manner.shared_from(bytes)))
+    let mean = |corpus: &Corpus, state: State, of: &dyn Fn(&Manner, Option<u64>) -> f64| {
+        let from_bytes = shared_from_bytes.filter(|_| corpus.is_beside(&ground.directory));
+        let of_one = |(_, Copier { manner, .. }): (_, Copier)| {
+            of(&manner, from_bytes.and_then(|bytes| manner.shared_from(bytes)))
         };
-        let all = fit(&copiers, corpus, state).map(writes);
-        all.clone().fold(0, u64::saturating_add) / (all.count() as u64).max(1)
-    };
-    let own_s = |corpus: &Corpus, state: State| {
-        let own_s =
-            |(_, copier): (_, Copier)| copier.manner.own_s(corpus.entries, corpus.data_bytes());
-        let all: Vec<f64> = fit(&copiers, corpus, state).map(own_s).collect();
+        let all: Vec<f64> = fit(&copiers, corpus, state).map(of_one).collect();
         all.iter().sum::<f64>() / all.len().max(1) as f64
+    };
+    let written_bytes = |corpus: &Corpus, state: State| match state {
+        State::Unchanged => 0,
+        _ => mean(corpus, state, &|_, from_bytes| corpus.written_bytes(from_bytes) as f64) as u64,
+    };
+    let expected_s = |corpus: &Corpus, state: State| match state {
+        State::Unchanged => ground.tried.look_s(corpus),
+        _ => mean(corpus, state, &|manner, from_bytes| {
+            let own_s = manner.own_s(corpus.entries, corpus.data_bytes());
+            ground.tried.copy_s(corpus, from_bytes) + own_s
+        }),
     };
     let race = |(corpus, state): (Rc<Corpus>, State)| Race {
         test: TEST,
@@ -79,12 +81,9 @@ pub fn plan(ground: &Ground, room_bytes: u64) -> Result<Planned, Error> {
         printed: None,
         bytes: corpus.bytes,
         made: Some(Made::of(&corpus, ground)),
-        written_bytes: each_writes(&corpus, state),
+        written_bytes: written_bytes(&corpus, state),
         contestants: fit(&copiers, &corpus, state).map(|(one, _)| one.clone()).collect(),
-        expected_s: match state {
-            State::Unchanged => ground.tried.look_s(&corpus),
-            _ => ground.tried.copy_s(&corpus, None) + own_s(&corpus, state),
-        },
+        expected_s: expected_s(&corpus, state),
         workload: Box::new(CopyWorkload::new(
             ground,
             (Rc::clone(&corpus), state),
