@@ -105,9 +105,9 @@ def arguments():
 
 def main():
     asked = arguments()
-    shape = re.fullmatch(r"(\d+)x(\d+)([KMG])(?:/(\d+))?", asked.shape)
+    shape = re.fullmatch(r"(\d+)x(\d+)([KMG]?)(?:/(\d+))?", asked.shape)
     if shape:
-        files, size = int(shape[1]), int(shape[2]) << {"K": 10, "M": 20, "G": 30}[shape[3]]
+        files, size = int(shape[1]), int(shape[2]) << {"": 0, "K": 10, "M": 20, "G": 30}[shape[3]]
     else:
         sizes = [os.lstat(f"{root}/{name}").st_size for root, _, names in os.walk(asked.shape) for name in names]
         files, size = len(sizes), sum(max(size, 4096) for size in sizes) // len(sizes)
