@@ -34,6 +34,13 @@ pub struct ThreadError {
     pub source: io::Error,
 }
 
+impl ThreadError {
+    /// Of a thread beside others.
+    pub(crate) fn of_one(source: io::Error) -> Self {
+        Self { number: 1, count: 1, source }
+    }
+}
+
 /// Numbers of threads, ascending: those that were chosen, or else the usual ones.
 pub(crate) fn counts(chosen: &[u32], usual: &[u32]) -> Vec<u32> {
     let mut counts = chosen_or(chosen, usual);
@@ -174,11 +181,7 @@ pub(crate) fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, T>, ThreadError> {
-    run_queue::spawn(scope, Builder::new(), work).map_err(|source| ThreadError {
-        number: 1,
-        count: 1,
-        source,
-    })
+    run_queue::spawn(scope, Builder::new(), work).map_err(ThreadError::of_one)
 }
 
 /// Has so many workers do a piece of work each; what they bring, in order, and the time from the

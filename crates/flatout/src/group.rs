@@ -78,7 +78,7 @@ impl Group {
             return Ok(());
         }
         if !self.is_first() {
-            std::thread::sleep(UNTIL_SAID);
+            flatout_sys::thread::sleep(UNTIL_SAID);
         }
         Err(String::from_utf8_lossy(&said).into_owned())
     }

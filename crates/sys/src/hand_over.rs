@@ -4,7 +4,11 @@
 //! No system call and no pause is in the loop. It is meant for two CPUs; on one, each turn would
 //! last until the scheduler takes the CPU away, so both sides give up when nothing happens.
 
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::clock::monotonic_ns;
+use crate::thread::{self, Side};
 
 /// Value that ends the game for both sides.
 const ENDED: u64 = u64::MAX;
@@ -17,44 +21,60 @@ const PATIENCE: u64 = 500_000_000;
 #[repr(align(128))]
 pub struct Line(AtomicU64);
 
-/// The other side gave up, or nothing was heard of it for half a second.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the thread on the other CPU did not answer")]
-pub struct Unanswered;
-
 impl Line {
     /// The side that begins: writes an odd number and waits for the even one above it, `rounds`
-    /// times. One round is two hand-overs. A line can be used again where the last game ended.
-    ///
-    /// # Errors
-    /// [`Unanswered`].
+    /// times. One round is two hand-overs. A line can be used again where the last game ended. `None`: the
+    /// other side gave up, or nothing was heard of it for half a second.
     #[inline(never)]
-    pub fn serve(&self, rounds: u64) -> Result<(), Unanswered> {
+    fn serve(&self, rounds: u64) -> Option<()> {
         let start = self.0.load(Ordering::Acquire);
         if start == ENDED {
-            return Err(Unanswered);
+            return None;
         }
         for round in 0..rounds {
             let ball = start + 2 * round + 1;
             self.write(ball);
             self.wait_for(ball + 1)?;
         }
-        Ok(())
+        Some(())
     }
 
     /// The side that answers: waits for the next odd number and writes the even one above it,
     /// `rounds` times. `from` is the value at which the game began: twice the rounds before it.
-    ///
-    /// # Errors
-    /// [`Unanswered`].
     #[inline(never)]
-    pub fn answer(&self, from: u64, rounds: u64) -> Result<(), Unanswered> {
+    fn answer(&self, from: u64, rounds: u64) -> Option<()> {
         for round in 0..rounds {
             let ball = from + 2 * round + 1;
             self.wait_for(ball)?;
             self.write(ball + 1);
         }
-        Ok(())
+        Some(())
+    }
+
+    /// Has two threads, each tied to its CPU by `tie`, play `warm_up` rounds and then games of `rounds` each,
+    /// until there were `games`. The nanoseconds of the quickest, because what disturbs one makes it longer;
+    /// none if one side waited in vain.
+    ///
+    /// # Errors
+    /// A thread cannot be started; within, that of `tie`.
+    pub fn play<E: Send>(
+        &self,
+        cpus: [usize; 2],
+        tie: impl Fn(usize) -> Result<(), E> + Sync,
+        (warm_up, games, rounds): (u64, u64, u64),
+    ) -> io::Result<Result<Option<u64>, E>> {
+        let game = || {
+            let begun_ns = monotonic_ns();
+            self.serve(rounds).map(|()| monotonic_ns().saturating_sub(begun_ns))
+        };
+        let serve = || {
+            self.serve(warm_up)?;
+            (0..games).try_fold(u64::MAX, |least, _| Some(least.min(game()?)))
+        };
+        let answer = || self.answer(0, warm_up + games * rounds).map(|()| 0);
+        let sides: [Side<'_, _, E>; 2] = [Box::new(|| Ok(serve())), Box::new(|| Ok(answer()))];
+        let [served, answered] = thread::both(cpus, tie, sides, || self.give_up())?;
+        Ok(served.and_then(|served| Ok(answered?.and(served))))
     }
 
     /// Hand-overs that were made: both sides' stores.
@@ -75,18 +95,18 @@ impl Line {
     }
 
     #[inline(always)]
-    fn wait_for(&self, ball: u64) -> Result<(), Unanswered> {
+    fn wait_for(&self, ball: u64) -> Option<()> {
         for _ in 0..PATIENCE {
             let seen = self.0.load(Ordering::Acquire);
             if seen == ball {
-                return Ok(());
+                return Some(());
             }
             if seen == ENDED {
                 break;
             }
         }
         self.give_up();
-        Err(Unanswered)
+        None
     }
 }
 
@@ -117,8 +137,8 @@ mod tests {
         thread::scope(|scope| {
             let other = scope.spawn(|| line.answer(0, 10));
             line.give_up();
-            assert_eq!(other.join().unwrap(), Err(Unanswered));
+            assert_eq!(other.join().unwrap(), None);
         });
-        assert_eq!(line.serve(1), Err(Unanswered), "the game is over for who comes later");
+        assert_eq!(line.serve(1), None, "the game is over for who comes later");
     }
 }

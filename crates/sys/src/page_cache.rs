@@ -215,7 +215,7 @@ pub fn evict(
         if left.cached_bytes == 0 || attempt == MAX_ATTEMPTS {
             return Ok(left);
         }
-        std::thread::sleep(PAUSE);
+        crate::thread::sleep(PAUSE);
     }
 }
 

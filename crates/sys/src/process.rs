@@ -139,7 +139,7 @@ fn supervise(started: Started, stdout_bytes: usize, limits: &Limits) -> io::Resu
         match capture.wait(ended.as_fd(), left_ns.min(LOOK_EVERY_NS))? {
             // A signal that is not meant for us wakes us too.
             Ready::Cancelled if !limits.cancel.is_cancelled() => {
-                std::thread::sleep(Duration::from_millis(1));
+                crate::thread::sleep(Duration::from_millis(1));
             }
             Ready::Cancelled | Ready::TimedOut => {}
             Ready::Readable => {

@@ -115,7 +115,7 @@ impl<W: Work> Team<W> {
                     let text = format!("process {name} has not answered for {seconds} s");
                     return Err(TrialError::Failed(text));
                 }
-                None => std::thread::sleep(PAUSE),
+                None => flatout_sys::thread::sleep(PAUSE),
             }
         }
         go_on(self.cancel)?;
@@ -195,7 +195,7 @@ pub fn follow(wire: &Shared, cancel: CancelToken, beat: impl Fn()) -> Result<(),
                 worker.abandon();
                 return Err("the first process says nothing any more".to_owned());
             }
-            std::thread::sleep(PAUSE);
+            flatout_sys::thread::sleep(PAUSE);
             continue;
         };
         beat();

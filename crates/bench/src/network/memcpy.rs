@@ -72,13 +72,13 @@ pub fn trial(copies: Copies, times_ns: [u64; 2], turn: u16) -> Result<Sample, Tr
         let writer = run_queue::spawn(scope, thread::Builder::new(), write);
         let reader = run_queue::spawn(scope, thread::Builder::new(), read);
         let count = || (monotonic_ns(), blocks.emptied.load(Ordering::Relaxed));
-        thread::sleep(Duration::from_nanos(warm_ns));
+        flatout_sys::thread::sleep(Duration::from_nanos(warm_ns));
         let (start_ns, before) = count();
-        thread::sleep(Duration::from_nanos(window_ns));
+        flatout_sys::thread::sleep(Duration::from_nanos(window_ns));
         let (mut end_ns, mut after) = count();
         // Where others have the CPUs, it may take longer until a block has gone over.
         while after == before && end_ns - start_ns < MOST_NS {
-            thread::sleep(Duration::from_nanos(window_ns));
+            flatout_sys::thread::sleep(Duration::from_nanos(window_ns));
             (end_ns, after) = count();
         }
         blocks.stop.store(true, Ordering::Relaxed);

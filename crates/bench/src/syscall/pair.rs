@@ -6,12 +6,12 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::thread::{self, Builder, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use flatout_measure::TrialError;
 use flatout_sys::call::{self, Turn};
 use flatout_sys::clock::process_cpu_ns;
+use flatout_sys::thread::{self, Side};
 use flatout_sys::{affinity, run_queue};
 
 use super::row::Call;
@@ -19,7 +19,7 @@ use super::trial::{Timing, warm_up};
 use super::{fact, work};
 use crate::cores;
 use crate::fact::CPUS_SHARE_CORE;
-use crate::workers::{can_tie, join};
+use crate::workers::can_tie;
 
 /// Runs `rounds` round trips on so many CPUs.
 pub(super) fn run(which: Call, count: u32, rounds: u64) -> Result<Timing, TrialError> {
@@ -91,8 +91,7 @@ fn timed(cpus: Cpus, rounds: u64, ask: impl Fn(u64) -> io::Result<()>) -> io::Re
     Ok(wall)
 }
 
-/// Runs both sides on threads of their own and returns the asker's time. Who fails, or cannot be
-/// started, frees the other by `give_up`, or it would wait for ever.
+/// Runs both sides on threads of their own and returns the asker's time.
 fn both(
     cpus: Cpus,
     rounds: u64,
@@ -100,34 +99,11 @@ fn both(
     answer: impl FnOnce(u64) -> io::Result<()> + Send,
     give_up: impl Fn() + Sync,
 ) -> io::Result<Duration> {
-    let give_up = &give_up;
-    let asked = move || {
-        let tied = affinity::pin_to(cpus.0);
-        tied.and_then(|()| timed(cpus, rounds, ask)).inspect_err(|_| give_up())
-    };
-    let answered = move || {
-        let tied = affinity::pin_to(cpus.1);
-        tied.and_then(|()| answer(warm_up(rounds) + rounds)).inspect_err(|_| give_up())
-    };
-    thread::scope(|scope| {
-        let answerer = start(scope, cpus, answered)?;
-        let asker = start(scope, cpus, asked).inspect_err(|_| give_up())?;
-        let (asked, answered) = (join(asker), join(answerer));
-        answered.and(asked)
-    })
-}
-
-/// Starts a side.
-fn start<'scope, T: Send + 'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    cpus: Cpus,
-    side: impl FnOnce() -> T + Send + 'scope,
-) -> io::Result<ScopedJoinHandle<'scope, T>> {
-    // Not counted: what two on one CPU wait, see `timed`.
-    match cpus.0 == cpus.1 {
-        true => flatout_sys::thread::spawn(scope, Builder::new(), side),
-        false => run_queue::spawn(scope, Builder::new(), side),
-    }
+    let asked = Box::new(move || timed(cpus, rounds, ask));
+    let answered = Box::new(move || answer(warm_up(rounds) + rounds).map(|()| Duration::ZERO));
+    let sides: [Side<'_, _, _>; 2] = [asked, answered];
+    let [asked, answered] = thread::both(cpus.into(), affinity::pin_to, sides, give_up)?;
+    answered.and(asked)
 }
 
 #[cfg(test)]

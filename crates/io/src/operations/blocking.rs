@@ -60,7 +60,7 @@ fn wait_until(due_ns: u64, stop: &Stop) -> bool {
         }
         let left_ns = due_ns - now_ns;
         if left_ns > SPIN_NS {
-            std::thread::sleep(Duration::from_nanos((left_ns - SPIN_NS).min(NAP_NS)));
+            flatout_sys::thread::sleep(Duration::from_nanos((left_ns - SPIN_NS).min(NAP_NS)));
         } else {
             std::hint::spin_loop();
         }

@@ -2,17 +2,14 @@
 //! seen by the other. A host moves virtual CPUs, onto one cache or apart, and does not tell. What that makes
 //! of a row: `sampler/row/distance.rs`.
 
-use std::thread::{self, Builder};
-
-use flatout_sys::hand_over::{Line, Unanswered};
+use flatout_sys::hand_over::Line;
 use flatout_sys::{affinity, clock};
 
 /// From so many times the least distance on CPUs are far apart. On 2 vCPUs of an AMD EPYC (family 25, model
 /// 17) they are 24 to 40 ns from each other on one third-level cache, 160 to 200 on two, and were on either for
 /// seconds to minutes (2026-11-30).
 pub const FAR: f64 = 2.5;
-/// Games, of which the quickest counts, because what disturbs one makes it longer; and round trips of each:
-/// some 50 µs in all where CPUs are far apart.
+/// Games, of which the quickest counts, and round trips of each: some 50 µs in all where CPUs are far apart.
 const GAMES: u64 = 4;
 const ROUNDS: u64 = 32;
 /// Looking may take one part in so many of the time: beside others a thread waits for its CPU.
@@ -45,34 +42,8 @@ impl Distance {
 
 /// Nanoseconds one way.
 fn between(first: usize, second: usize) -> Option<u32> {
-    let line = Line::default();
-    let on = |cpu, game: &dyn Fn() -> Result<u64, Unanswered>| {
-        let played = affinity::pin_to(cpu).ok().and_then(|()| game().ok());
-        // Who cannot even begin frees the other.
-        played.or_else(|| {
-            line.give_up();
-            None
-        })
-    };
-    let answer = || on(second, &|| line.answer(0, GAMES * ROUNDS).map(|()| 0));
-    let serve = || {
-        let game = || {
-            let begun_ns = clock::monotonic_ns();
-            line.serve(ROUNDS)?;
-            Ok(clock::monotonic_ns() - begun_ns)
-        };
-        on(first, &|| (0..GAMES).map(|_| game()).try_fold(u64::MAX, |least, ns| Ok(least.min(ns?))))
-    };
-    let elapsed_ns = thread::scope(|scope| {
-        let answerer = Builder::new().spawn_scoped(scope, answer).ok()?;
-        let server = Builder::new().spawn_scoped(scope, serve);
-        if server.is_err() {
-            line.give_up();
-        }
-        let (served, answered) = (server.ok()?.join().ok()?, answerer.join().ok()?);
-        served.filter(|_| answered.is_some())
-    })?;
-    u32::try_from(elapsed_ns / (2 * ROUNDS)).ok()
+    let played = Line::default().play([first, second], affinity::pin_to, (0, GAMES, ROUNDS));
+    u32::try_from(played.ok()?.ok()?? / (2 * ROUNDS)).ok()
 }
 
 #[cfg(test)]

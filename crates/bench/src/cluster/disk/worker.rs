@@ -325,7 +325,7 @@ fn wait_until(time_ns: u64) {
         match time_ns.saturating_sub(monotonic_ns()) {
             0 => return,
             left if left > SPIN_NS => {
-                std::thread::sleep(std::time::Duration::from_nanos(left - SPIN_NS));
+                flatout_sys::thread::sleep(std::time::Duration::from_nanos(left - SPIN_NS));
             }
             _ => std::hint::spin_loop(),
         }

@@ -41,7 +41,7 @@ impl Meeting {
             if yields < YIELDS {
                 std::thread::yield_now()
             } else {
-                std::thread::sleep(NAP)
+                flatout_sys::thread::sleep(NAP)
             }
             false
         });

@@ -1,17 +1,14 @@
 //! From core to core: what it takes until a line that one CPU has written is read by another, one
 //! way.
 
-use std::thread;
-
 use flatout_measure::{CLOCK_READS, Sample, Spoil, TrialError};
-use flatout_sys::hand_over::{Line, Unanswered};
-use flatout_sys::monotonic_ns;
+use flatout_sys::hand_over::Line;
 
 use super::super::fact;
 use crate::Extent;
 use crate::cores;
 use crate::fact::CPUS_SHARE_CORE;
-use crate::workers::{self, on_cpu};
+use crate::workers::{self, ThreadError};
 
 /// Round trips that are timed: some milliseconds between cores of one chip.
 const ROUNDS: u64 = 20_000;
@@ -57,7 +54,8 @@ pub(super) fn sample(cpus: Option<(usize, usize)>) -> Result<Sample, TrialError>
 /// Hands the line back and forth. A thread that does not come, because others have its CPU,
 /// spoils the trial.
 fn trial(line: &Line, cpus: (usize, usize), rounds: u64) -> Result<Sample, TrialError> {
-    let Some(elapsed_ns) = exchange(line, cpus, rounds)? else {
+    let played = line.play(cpus.into(), workers::tie_to, (WARM_UP_ROUNDS, 1, rounds));
+    let Some(elapsed_ns) = played.map_err(ThreadError::of_one)?? else {
         return Ok(Sample { spoil: Some(Spoil::Preempted), ..Sample::default() });
     };
     if line.hand_overs() != 2 * (WARM_UP_ROUNDS + rounds) {
@@ -68,31 +66,6 @@ fn trial(line: &Line, cpus: (usize, usize), rounds: u64) -> Result<Sample, Trial
     sample.facts.set(CLOCK_READS, 2_u64);
     sample.facts.set_known(CPUS_SHARE_CORE, cores::share_core(cpus.0, cpus.1));
     Ok(sample)
-}
-
-/// The time of `rounds` round trips after a warm-up; none if one side waited in vain.
-fn exchange(
-    line: &Line,
-    (first, second): (usize, usize),
-    rounds: u64,
-) -> Result<Option<u64>, TrialError> {
-    let serve = || {
-        line.serve(WARM_UP_ROUNDS)?;
-        let start_ns = monotonic_ns();
-        line.serve(rounds)?;
-        Ok::<_, Unanswered>(monotonic_ns().saturating_sub(start_ns))
-    };
-    // Who cannot even begin frees the other, or it would wait for nothing.
-    let give_up = |_: &TrialError| line.give_up();
-    let answer =
-        || on_cpu(second, || Ok(line.answer(0, WARM_UP_ROUNDS + rounds))).inspect_err(give_up);
-    let (served, answered) = thread::scope(|scope| {
-        let answerer = workers::spawn(scope, answer)?;
-        let served = on_cpu(first, || Ok(serve())).inspect_err(give_up);
-        Ok::<_, TrialError>((served, workers::join(answerer)))
-    })?;
-    let (served, answered) = (served?, answered?);
-    Ok(served.ok().filter(|_| answered.is_ok()))
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::Ordering;
-use std::thread;
 use std::time::Duration;
 
 use flatout_sys::socket::ring_send::RingSend;
@@ -113,7 +112,7 @@ pub(super) fn pace_until(test: &Test, due_ns: u64) {
             return;
         }
         let slice_ns = (due_ns - now_ns).min(PACE_NS);
-        thread::sleep(Duration::from_nanos(slice_ns));
+        flatout_sys::thread::sleep(Duration::from_nanos(slice_ns));
     }
 }
 

@@ -127,7 +127,7 @@ fn pause(world: &World, gone: Option<usize>) {
         output::complain(&format!("process {rank} does not answer any more: given up"));
         world.abort(conclusion::FAILED);
     }
-    std::thread::sleep(PAUSE);
+    flatout_sys::thread::sleep(PAUSE);
 }
 
 /// The first process: it gives out the pieces, and takes what came of them in order.
