@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 
 use flatout_measure::progress::Event;
 use flatout_report::Style;
-use flatout_sys::cancel::CancelToken;
+use flatout_sys::cancel::{self, CancelToken};
 use flatout_sys::lock::lock;
 use flatout_sys::screen::{self, Input, Screen};
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::Signal;
 
 use crate::output::{self, held};
 use board::Board;
@@ -117,7 +117,7 @@ impl Shared {
                 Input::Key(b'q' | b'Q') if !has_asked => {
                     has_asked = true;
                     // That this process cannot be told leaves it as it was.
-                    let _ = kill_process(getpid(), Signal::INT);
+                    let _ = cancel::end_by(Signal::INT);
                     self.draw(&mut lock(&self.drawing), Duration::ZERO);
                 }
                 Input::Key(CTRL_L) | Input::Resumed => {

@@ -10,8 +10,9 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use flatout_report::text::Joined;
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::Signal;
 
+use flatout_sys::cancel;
 use flatout_sys::lock::lock;
 use flatout_sys::memory::room_for_thread;
 
@@ -47,7 +48,7 @@ impl Watchdog {
     pub fn over(expected: Duration) -> Self {
         Self::begin(SILENCE.saturating_add(expected), ORDERLY, || {
             // That this process cannot be told leaves it as it was.
-            let _ = kill_process(getpid(), Signal::TERM);
+            let _ = cancel::end_by(Signal::TERM);
         })
     }
 

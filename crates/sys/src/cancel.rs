@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::process::{Signal, getpid, kill_process};
 
 use crate::cause::answered;
 use crate::clock::{monotonic_ns, timespec};
@@ -120,6 +121,15 @@ pub fn listen_for_signals() -> io::Result<CancelToken> {
         }
     }
     Ok(CancelToken::signals())
+}
+
+/// Has this process end as after this signal, one of those that are heeded, also where whoever started it
+/// had it ignored: nohup(1) keeps a terminal from ending a run, and not its user.
+///
+/// Errors: those of sigaction(2) and kill(2).
+pub fn end_by(signal: Signal) -> io::Result<()> {
+    install(signal.as_raw(), on_signal, 0)?;
+    Ok(kill_process(getpid(), signal)?)
 }
 
 /// A file that reaches the limit of setrlimit(2) is from now on an `EFBIG` that somebody can tell and

@@ -104,15 +104,26 @@ fn is_ignored(signal: Signal) -> bool {
     (mask >> (signal.as_raw() - 1)) & 1 == 1
 }
 
+const ENDLESS: &str = "bench syscall --runs 10000 --live --format json";
+
 fn endless(folder: &Folder) -> Flatout<'_> {
-    folder.flatout("bench syscall --runs 10000 --live --format json".split(' '))
+    folder.flatout(ENDLESS.split(' '))
 }
 
+/// Also where a shell without job control, or nohup(1), had signals of a terminal ignored.
 #[test]
-fn q_ends_the_run_as_an_interrupt_does() {
+fn q_ends_the_run_as_an_interrupt_does_whoever_started_it() {
+    q_ends(endless);
+    q_ends(|folder| {
+        let words: Vec<&str> = ENDLESS.split(' ').collect();
+        folder.under(&["sh", "-c", "trap '' INT HUP TERM; exec \"$@\"", "sh"], &words)
+    });
+}
+
+fn q_ends(begin: impl Fn(&Folder) -> Flatout<'_>) {
     let folder = Folder::new();
     let mut terminal = Terminal::new(80, 24);
-    let running = terminal.start(endless(&folder));
+    let running = terminal.start(begin(&folder));
     terminal.wait_for(ROW, 1, &running, || ());
     terminal.types("xq");
     let ran = terminal.is_given_back(running);
