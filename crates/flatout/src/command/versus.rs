@@ -185,11 +185,14 @@ fn prepare(
     }
     let Planned { races, room_bytes: needed_bytes, left_out } = planned;
     if needed_bytes > room_bytes {
-        let limit =
-            if arguments.max_write.is_some() { "--max-write" } else { "10 % of the free space" };
+        let all_bytes = versus::allowed_bytes(&ground.directory, Some(u64::MAX))?;
+        let why = match arguments.max_write {
+            _ if needed_bytes > all_bytes => "no more is free; --directory DIR takes another place",
+            Some(_) => "--max-write SIZE allows more",
+            None => "10 % of the free space; --max-write SIZE allows more",
+        };
         return Err(Error::NoRoom(format!(
-            "the files of the race take {} in {:?}, but only {} may be taken ({limit}); --max-write SIZE \
-             allows more",
+            "the files of the race take {} in {:?}, but only {} may be taken ({why})",
             size_text(needed_bytes),
             ground.directory,
             size_text(room_bytes)

@@ -145,7 +145,13 @@ fn a_disk_that_is_full_ends_the_race_with_a_message_and_without_targets() {
     assert!(ran.stderr.contains("No space left on device"), "{ran}");
     assert_eq!(left_in(&place.path()).len(), 0);
     let refused = stable.flatout(&place.path(), &["dd"]).run();
-    refused.complains(1, &["10 % of the free space"]);
+    refused.complains(1, &["10 % of the free space; --max-write SIZE allows more"]);
+    fs::write(place.path().join("full"), vec![1; 180 << 20]).unwrap();
+    for words in [&["dd"][..], &["dd", "--max-write", "190M"]] {
+        let refused = stable.flatout(&place.path(), words).run();
+        refused.complains(1, &["no more is free; --directory DIR takes another place"]);
+        assert!(!refused.stderr.contains("--max-write"), "{refused}");
+    }
     place.finish();
 }
 
