@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use snow::{Builder, HandshakeState, TransportState};
 
 use super::frame::{Frame, MAX_FRAME_BYTES, TAG_BYTES};
+use super::session::SESSION_OVER;
 use super::token::{Key, PROOF_BYTES};
 
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
@@ -60,14 +61,6 @@ pub enum ChannelError {
     /// The network failed.
     #[error("the control connection failed: {}", cause_text(.0))]
     Io(#[from] io::Error),
-}
-
-impl ChannelError {
-    /// Whether the other end has no more to say, or never spoke this protocol.
-    pub fn is_hang_up(&self) -> bool {
-        matches!(self, Self::Closed | Self::Garbage)
-            || matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::ConnectionReset)
-    }
 }
 
 /// Collects bytes until a whole message is there.
@@ -273,6 +266,7 @@ impl Channel {
     pub fn receive(&mut self, wait_ns: u64) -> Result<Frame, ChannelError> {
         let message = self.inbox.wait(&self.stream, self.cancel, wait_ns)?;
         match self.decode(&message)? {
+            Frame::Refused { text } if text == SESSION_OVER => Err(ChannelError::Broken(text)),
             Frame::Refused { text } => Err(ChannelError::Refused(text)),
             Frame::Unsupported { text } => {
                 Err(ChannelError::Unsupported(format!("the other end: {text}")))

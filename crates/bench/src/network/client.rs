@@ -92,9 +92,13 @@ fn open(
 
 /// What is said of a server that was not to be had.
 fn complaint(server: SocketAddr, error: ChannelError) -> String {
+    let has_hung_up = match &error {
+        ChannelError::Io(error) => error.kind() == io::ErrorKind::ConnectionReset,
+        error => matches!(error, ChannelError::Closed | ChannelError::Garbage),
+    };
     match error {
         ChannelError::Silent(_) => format!("{server}: no flatout serve answers there"),
-        error if error.is_hang_up() => {
+        _ if has_hung_up => {
             format!("{server}: it hung up during the handshake: another token, or no flatout serve")
         }
         error => format!("{server}: {error}"),

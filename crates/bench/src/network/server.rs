@@ -17,7 +17,7 @@ use flatout_sys::CancelToken;
 use flatout_sys::socket::shared_udp;
 
 use super::channel::ChannelError;
-use super::session::IDLE_NS;
+use super::session::{IDLE_NS, SESSION_NS};
 use super::token::Key;
 use acceptor::{Acceptor, refuse};
 use group::PATIENCE_NS;
@@ -79,6 +79,8 @@ pub struct Server {
     datagrams: UdpSocket,
     key: Key,
     shortage: Shortage,
+    /// The longest session.
+    session_ns: u64,
 }
 
 /// When a server lacked something last, and what, on one line, as descriptors for connections: those who
@@ -104,7 +106,8 @@ impl Server {
         };
         listener.set_nonblocking(true)?;
         datagrams.set_nonblocking(true)?;
-        Ok(Self { listener, datagrams, key, shortage: Shortage::default() })
+        let shortage = Shortage::default();
+        Ok(Self { listener, datagrams, key, shortage, session_ns: SESSION_NS })
     }
 
     /// Where it listens.

@@ -35,6 +35,8 @@ pub const NO_DATAGRAMS: &str =
 const SHORTAGE_NS: u64 = 500_000_000;
 /// The longest session, whatever happens in it.
 pub const SESSION_NS: u64 = 3_600_000_000_000;
+/// What is said at its end.
+pub const SESSION_OVER: &str = "the session has taken an hour, which is the server's limit";
 /// How often one who waits for connections looks whether the client is still there.
 const LOOK: Duration = Duration::from_millis(10);
 /// Datagrams that a socket has got before it was connected, at most: more than it holds.
@@ -62,6 +64,8 @@ pub struct Session {
     pub cancel: CancelToken,
     /// How long the client may say nothing between tests.
     pub idle_ns: u64,
+    /// How long it may take.
+    pub most_ns: u64,
     /// What its connections lack.
     pub shortage: Shortage,
     /// The tests of all sessions.
@@ -98,18 +102,22 @@ impl Session {
     }
 
     fn try_serve(&mut self) -> Result<u32, ChannelError> {
-        let end_ns = monotonic_ns().saturating_add(SESSION_NS);
+        let end_ns = monotonic_ns().saturating_add(self.most_ns);
         let together = self.group.as_ref().map_or(0, |group| group.clients);
         self.channel.send(&Frame::Admitted { key: self.key, machine: machine(), together })?;
         let (mut tests, mut last_test) = (0, 0);
         loop {
             let left_ns = end_ns.saturating_sub(monotonic_ns());
             if left_ns == 0 {
-                let text = "the session has taken an hour, which is the limit".to_owned();
+                let text = SESSION_OVER.to_owned();
                 self.channel.send(&Frame::Refused { text: text.clone() })?;
-                return Err(ChannelError::Refused(text));
+                return Err(ChannelError::Broken(text));
             }
-            match self.channel.receive(self.idle_ns.min(left_ns))? {
+            let said = match self.channel.receive(self.idle_ns.min(left_ns)) {
+                Err(ChannelError::Silent(_)) if left_ns < self.idle_ns => continue,
+                said => said?,
+            };
+            match said {
                 Frame::Ping { number } => self.channel.send(&Frame::Pong { number })?,
                 Frame::Bye => return Ok(tests),
                 Frame::Prepare { spec } if spec.test > last_test => {
@@ -329,6 +337,7 @@ mod tests {
             arrivals,
             cancel,
             idle_ns: IDLE_NS,
+            most_ns: SESSION_NS,
             shortage: shortage.clone(),
             occupancy: Occupancy::default(),
             group: None,

@@ -323,6 +323,7 @@ impl<'a, 's> Acceptor<'a, 's> {
             arrivals: arrived,
             cancel: self.cancel,
             idle_ns: self.lifetime.idle_ns(),
+            most_ns: self.server.session_ns,
             shortage: self.server.shortage(),
             occupancy: self.occupancy.clone(),
             group: self.group.as_mut().map(|(group, missing)| {

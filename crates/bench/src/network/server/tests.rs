@@ -8,6 +8,7 @@ use flatout_measure::TrialError;
 
 use super::*;
 use crate::network::client::Client;
+use crate::network::session::SESSION_OVER;
 use crate::network::spec::{MAX_TEST_NS, Protocol, Spec};
 
 /// How often two clients run a test until both run at the same time.
@@ -175,4 +176,31 @@ fn clients_beyond_those_that_wait_are_refused() {
         let error = connect(at, &mut |_| ()).unwrap_err();
         assert!(error.contains("busy, and 16 wait already"), "{error}");
     });
+}
+
+#[test]
+fn a_session_that_has_taken_its_time_says_so_whatever_is_asked_then() {
+    let mut server = Server::bind(&["127.0.0.1:0".parse().unwrap()], Key::open()).unwrap();
+    server.session_ns = 1_000_000_000;
+    let (at, stop) = (server.address().unwrap(), CancelToken::manual());
+    let mut told = None;
+    thread::scope(|scope| {
+        let _ending = Ending(stop);
+        let mut notice = |notice| {
+            if let Notice::Ended(_, Err(error)) = notice {
+                told = Some(error.to_string());
+            }
+        };
+        let terms = (Lifetime::Once, Clients::UpTo(1));
+        let served = scope.spawn(move || server.serve(terms, stop, &mut notice));
+        let mut client = connect(at, &mut |_| ()).unwrap();
+        let mut run = || client.run(short(Protocol::Tcp)).err();
+        let first = (0..ATTEMPTS).find_map(|_| run()).unwrap();
+        for error in [first, run().unwrap()] {
+            assert!(matches!(&error, TrialError::Lost(_)), "{error:?}");
+            assert!(error.to_string().ends_with(SESSION_OVER), "{error}");
+        }
+        served.join().unwrap().unwrap();
+    });
+    assert_eq!(told.as_deref(), Some(SESSION_OVER));
 }
