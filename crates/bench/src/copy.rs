@@ -150,14 +150,13 @@ fn plan(options: &Options) -> Result<Planned, Error> {
     options.clearing.check()?;
     let room_bytes = versus::allowed_bytes(directory, options.run.max_write_bytes)?;
     let rounds = options.run.rounds.unwrap_or(options.run.least_trials);
-    let facts = rustix::fs::statvfs(directory).map_err(IoError::system("examine", directory))?;
     let asked_ns = SECONDS.estimate(&options.run).usual_ns;
     let pace = options.pace();
     let limits = Limits {
         room_bytes,
         write_bytes: options.run.max_write_bytes.unwrap_or(u64::MAX),
         shared_from_bytes: scratch::shared_from_bytes(directory),
-        inodes: scratch::inodes_part(&facts).unwrap_or(u64::MAX),
+        inodes: scratch::inodes_part(directory).unwrap_or(u64::MAX),
         source_bytes: match options.state {
             State::Hot => memory::available_bytes().map_or(u64::MAX, |bytes| bytes / MEMORY_PART),
             _ => u64::MAX,

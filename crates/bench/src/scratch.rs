@@ -37,10 +37,11 @@ pub fn free_bytes(filesystem: &Filesystem) -> u64 {
     if filesystem.size_bytes == 0 { u64::MAX } else { filesystem.free_bytes }
 }
 
-/// The free inodes that may be taken, half of them; none where they are made as they are needed: such
-/// filesystems show none, or as many free as there are.
-pub fn inodes_part(facts: &rustix::fs::StatVfs) -> Option<u64> {
-    (facts.f_files > 0).then_some(facts.f_favail / INODES_PART)
+/// The free inodes that may be taken in a directory, half of them; none where they are made as they are
+/// needed: such filesystems show none, or as many free as there are. Nor where nobody tells.
+pub fn inodes_part(directory: &Path) -> Option<u64> {
+    let facts = rustix::fs::statvfs(directory).ok().filter(|facts| facts.f_files > 0)?;
+    Some(facts.f_favail / INODES_PART)
 }
 
 /// The part of the available memory that files may take where they live in it.

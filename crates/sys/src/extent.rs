@@ -77,11 +77,11 @@ pub fn compressed_bytes(descriptor: BorrowedFd<'_>, length_bytes: u64) -> Option
     mapped(descriptor, 0..length_bytes, 0, MOST_BATCHES).ok()?.compressed_bytes
 }
 
-/// The errors by which a filesystem says that it does not know the method.
+/// The errors by which a filesystem says that it does not know the method, or a policy that it may not be asked.
 fn is_refusal(error: &io::Error) -> bool {
-    const REFUSALS: [i32; 6] =
-        [libc::EOPNOTSUPP, libc::ENOTTY, libc::ENOSYS, libc::EINVAL, libc::EBADR, libc::ESPIPE];
-    error.raw_os_error().is_some_and(|code| REFUSALS.contains(&code))
+    use libc::{EACCES, EBADR, EINVAL, ENOSYS, ENOTTY, EOPNOTSUPP, EPERM, ESPIPE};
+    let refusals = [EOPNOTSUPP, ENOTTY, ENOSYS, EINVAL, EBADR, ESPIPE, EPERM, EACCES];
+    error.raw_os_error().is_some_and(|code| refusals.contains(&code))
 }
 
 /// `struct fiemap_extent`.

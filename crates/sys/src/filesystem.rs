@@ -150,15 +150,7 @@ const KNOWN: &[(u64, &str)] = &[
     (0x0027_e0eb, "cgroup"),
 ];
 
-/// What is assumed where nobody tells.
-const UNTOLD: Filesystem = Filesystem {
-    name: "unknown",
-    nature: Nature::Userspace,
-    in_memory: false,
-    free_bytes: 0,
-    size_bytes: 0,
-    used_bytes: 0,
-};
+static MOUNTS: LazyLock<MountTable> = LazyLock::new(|| MountTable::read(Path::new("/")));
 
 fn has_fine_times(release: &str) -> bool {
     let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map(str::parse);
@@ -168,13 +160,13 @@ fn has_fine_times(release: &str) -> bool {
     }
 }
 
-/// The filesystem of an open file; an unknown one without sizes where the program that serves it has no
-/// answer (`ENOSYS`), or a filter refuses the call.
+/// The filesystem of an open file. Where the program that serves it has no answer (`ENOSYS`), or a filter
+/// refuses the call, there are no sizes, and the name is that of the mount table, if it has one.
 ///
-/// Errors: those of the kernel. Cost: one fstatfs.
+/// Errors: those of the kernel. Cost: one fstatfs; perhaps an fstat, and the mount table once.
 pub fn of(descriptor: BorrowedFd<'_>) -> io::Result<Filesystem> {
     let facts = match fstatfs(descriptor) {
-        Err(Errno::NOSYS | Errno::PERM) => return Ok(UNTOLD),
+        Err(Errno::NOSYS | Errno::PERM) => return Ok(untold(&MOUNTS, device_of(descriptor)?)),
         facts => facts?,
     };
     let magic = facts.f_type as u64 & 0xffff_ffff;
@@ -192,6 +184,23 @@ pub fn of(descriptor: BorrowedFd<'_>) -> io::Result<Filesystem> {
         size_bytes: facts.f_blocks.saturating_mul(unit_bytes),
         used_bytes: facts.f_blocks.saturating_sub(facts.f_bfree).saturating_mul(unit_bytes),
     })
+}
+
+/// What is assumed of the filesystem of a device that says nothing itself.
+fn untold(mounts: &MountTable, device: DeviceNumber) -> Filesystem {
+    let mount = mounts.all().find(|mount| mount.device == device);
+    let known = mount.and_then(|mount| KNOWN.iter().find(|known| known.1 == mount.filesystem));
+    let name = known.map_or("unknown", |known| known.1);
+    let nature = known.map_or(Nature::Userspace, |_| Nature::named(name));
+    let [free_bytes, size_bytes, used_bytes] = [0; 3];
+    let in_memory = nature == Nature::Memory;
+    Filesystem { name, nature, in_memory, free_bytes, size_bytes, used_bytes }
+}
+
+/// The device of the filesystem of an open file.
+fn device_of(descriptor: BorrowedFd<'_>) -> io::Result<DeviceNumber> {
+    let device = rustix::fs::fstat(descriptor)?.st_dev;
+    Ok(DeviceNumber { major: rustix::fs::major(device), minor: rustix::fs::minor(device) })
 }
 
 /// What tells the filesystem of an open file from others of this machine, today and after it was
@@ -212,11 +221,8 @@ pub fn identity(descriptor: BorrowedFd<'_>) -> io::Result<String> {
     if number != 0 {
         return Ok(format!("{name} {number:016x}"));
     }
-    static MOUNTS: LazyLock<MountTable> = LazyLock::new(|| MountTable::read(Path::new("/")));
-    let device = rustix::fs::fstat(descriptor)?.st_dev;
-    let [major, minor] = [rustix::fs::major(device), rustix::fs::minor(device)];
-    let mounted = mounted(&MOUNTS, DeviceNumber { major, minor });
-    Ok(mounted.unwrap_or_else(|| format!("{name} {major}:{minor}")))
+    let device @ DeviceNumber { major, minor } = device_of(descriptor)?;
+    Ok(mounted(&MOUNTS, device).unwrap_or_else(|| format!("{name} {major}:{minor}")))
 }
 
 /// The UUID of the filesystem of a file or directory, where the kernel tells it (`FS_IOC_GETFSUUID`, new in
@@ -291,6 +297,21 @@ mod tests {
         let of = |major, minor| mounted(&mounts, DeviceNumber { major, minor });
         assert_eq!(of(0, 45).as_deref(), Some("nfs4 server:/one"));
         assert_eq!([of(8, 1), of(0, 46)], [None, None]);
+    }
+
+    #[test]
+    fn what_says_nothing_itself_is_what_the_mount_table_says_or_served() {
+        let mounts = MountTable::parse(
+            b"40 1 0:45 / /a rw - fuse.ssh host: rw\n41 1 8:1 / /b rw - ext4 /dev/sda1 rw\n\
+              42 1 0:46 / /c rw - tmpfs tmpfs rw\n",
+        );
+        let of = |major, minor| {
+            let found = untold(&mounts, DeviceNumber { major, minor });
+            (found.name, found.nature, found.in_memory, found.size_bytes)
+        };
+        assert_eq!(of(8, 1), ("ext4", Nature::Disk, false, 0));
+        assert_eq!(of(0, 46), ("tmpfs", Nature::Memory, true, 0));
+        assert_eq!([of(0, 45), of(8, 2)], [("unknown", Nature::Userspace, false, 0); 2]);
     }
 
     #[test]

@@ -266,7 +266,7 @@ fn room_in_holes(place: &Place) -> Result<u64, Error> {
     }
     let facts = std::fs::metadata(&place.path).map_err(IoError::system("examine", &place.path))?;
     let is_sparse = facts.blocks().saturating_mul(STAT_BLOCK_BYTES) < facts.len();
-    let free = place.filesystem()?.free_bytes;
+    let free = scratch::free_bytes(&place.filesystem()?);
     Ok(if is_sparse { scratch::part_of(free) } else { u64::MAX })
 }
 

@@ -6,7 +6,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use flatout_sys::launcher::{
-    CACHESTAT, Denied, ENOSYS, EPERM, IO_URING_SETUP, PREADV2, Resource, STATX, deny, limit,
+    CACHESTAT, CLOCK_NANOSLEEP, Denied, ENOSYS, EPERM, FSTATFS, IO_URING_SETUP, IOCTL, PREADV2,
+    Resource, STATFS, STATX, deny, limit,
 };
 use serde_json::Value;
 
@@ -73,21 +74,36 @@ fn a_runtime_that_denies_statx_is_no_obstacle() {
 
 /// As an old container's filter has it.
 #[test]
-fn a_kernel_before_statx_has_all_rows_of_the_disk() {
-    for errno in [ENOSYS, EPERM] {
+fn a_kernel_that_tells_little_of_files_has_all_rows_of_the_disk() {
+    let calls: [&[_]; 3] = [&[STATX], &[STATFS, FSTATFS], &[IOCTL]];
+    for (calls, errno) in calls.into_iter().flat_map(|calls| [(calls, ENOSYS), (calls, EPERM)]) {
         let folder = Folder::new();
         let ran = folder
             .flatout("bench disk --quick --time 20ms --runs 1 --size 16M --format json".split(' '));
         let ran = ran.with(|command| {
-            deny(command, &[(STATX, errno)]);
+            let denied: Vec<Denied> = calls.iter().map(|&call| (call, errno)).collect();
+            deny(command, &denied);
         });
         let document = ran.run().exits(0).document();
         let results = document["results"].as_array().unwrap();
-        let has_figure = |row: &&Value| row["id"] == "disk/random-read" && row["median"].is_f64();
-        assert!(results.iter().any(|row| has_figure(&row)), "{document:#}");
+        for id in ["disk/random-read", "disk/create"] {
+            let has_figure = |row: &Value| row["id"] == id && row["median"].is_f64();
+            assert!(results.iter().any(has_figure), "{id}: {document:#}");
+        }
         let storage = &document["start"]["environment"]["storage"][0];
         assert!(storage["layers"].as_array().is_some_and(|all| !all.is_empty()), "{storage:#}");
     }
+}
+
+#[test]
+fn a_filter_on_sleeping_ends_no_run() {
+    let folder = Folder::new();
+    let ran = folder.flatout("bench network --quick --runs 1 --format json".split(' '));
+    let ran = ran.with(|command| _ = deny(command, &[(CLOCK_NANOSLEEP, EPERM)])).run();
+    let document = ran.exits(0).document();
+    let results = document["results"].as_array().unwrap();
+    let copied = results.iter().find(|row| row["id"] == "network/loopback-memcpy");
+    assert!(copied.is_some_and(|row| row["median"].is_f64()), "{document:#}");
 }
 
 #[test]

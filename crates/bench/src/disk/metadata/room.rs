@@ -4,7 +4,7 @@ use flatout_measure::{Plan, size_text};
 
 use super::row::{self, Directories, Test};
 use super::{MetadataOptions, SMALL_FILE_BYTES};
-use crate::{Error, IoError, scratch};
+use crate::{Error, scratch};
 
 /// To make a file durable takes as long, and writes as much, as this many other operations: so
 /// the trials of fsync take one in so many files, and at least a few.
@@ -105,11 +105,8 @@ struct Free {
 
 impl Free {
     fn of(options: &MetadataOptions) -> Result<Self, Error> {
-        let directory = &options.directory;
-        let facts =
-            rustix::fs::statvfs(directory).map_err(IoError::system("examine", directory))?;
-        let bytes = scratch::part_of(scratch::free_bytes(&scratch::on(directory)?));
-        Ok(Self { inodes: scratch::inodes_part(&facts), bytes })
+        let bytes = scratch::part_of(scratch::free_bytes(&scratch::on(&options.directory)?));
+        Ok(Self { inodes: scratch::inodes_part(&options.directory), bytes })
     }
 
     fn is_enough(&self, options: &MetadataOptions) -> bool {

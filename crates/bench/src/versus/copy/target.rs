@@ -58,9 +58,8 @@ impl Targets {
         let folder = &self.folder;
         fs::create_dir_all(folder).map_err(IoError::system("make the directory", folder))?;
         place::spread_directories_of(folder);
-        let facts = rustix::fs::statvfs(folder).map_err(IoError::system("examine", folder))?;
         if self.live.is_empty() {
-            self.room.inodes = scratch::inodes_part(&facts).unwrap_or(u64::MAX);
+            self.room.inodes = scratch::inodes_part(folder).unwrap_or(u64::MAX);
         }
         let has_removed = self.make_room(wanted)?;
         let path = self.folder.join(place::unused_name("copy"));

@@ -58,14 +58,20 @@ pub const RENAMEAT2: libc::c_long = libc::SYS_renameat2;
 pub const SCHED_SETAFFINITY: libc::c_long = libc::SYS_sched_setaffinity;
 /// sched_getaffinity(2).
 pub const SCHED_GETAFFINITY: libc::c_long = libc::SYS_sched_getaffinity;
-/// fstatfs(2), which tells the filesystem of a file.
+/// statfs(2), which tells the filesystem of a path.
+pub const STATFS: libc::c_long = libc::SYS_statfs;
+/// fstatfs(2), which tells that of a file.
 pub const FSTATFS: libc::c_long = libc::SYS_fstatfs;
 /// prlimit64(2) and getrlimit(2), of which filters on resources refuse the first, or both.
 pub const PRLIMIT64: libc::c_long = libc::SYS_prlimit64;
 /// See [`PRLIMIT64`].
 pub const GETRLIMIT: libc::c_long = libc::SYS_getrlimit;
+/// ioctl(2), which policies allow by its command.
+pub const IOCTL: libc::c_long = libc::SYS_ioctl;
 /// ptrace(2), which containers and Yama deny.
 pub const PTRACE: libc::c_long = libc::SYS_ptrace;
+/// clock_nanosleep(2), by which the standard library sleeps.
+pub const CLOCK_NANOSLEEP: libc::c_long = libc::SYS_clock_nanosleep;
 /// getrandom(2), without which the standard library makes no hash table.
 pub const GETRANDOM: libc::c_long = libc::SYS_getrandom;
 /// The calls by which C libraries, old and new ones, start threads, as a limit of processes answers them.
