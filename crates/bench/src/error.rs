@@ -29,14 +29,6 @@ pub enum Error {
     Thread(#[from] ThreadError),
 }
 
-impl Error {
-    /// Whether the kernel had no memory, or no room for more addresses.
-    pub(crate) fn is_out_of_memory(&self) -> bool {
-        let Self::Io(flatout_io::Error::System { source, .. }) = self else { return false };
-        source.kind() == io::ErrorKind::OutOfMemory
-    }
-}
-
 /// Whether the kernel, or a filter before it, refuses a call, whatever is asked of it.
 pub(crate) fn is_refusal(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported)

@@ -128,7 +128,8 @@ impl Command {
     /// are not in each other's way.
     pub fn is_brief(&self) -> bool {
         match self {
-            Self::Compare(compare) => !compare.makes_runs(),
+            // It makes no runs.
+            Self::Compare(it) => it.runs.is_none() && !(it.noise && it.files.is_empty()),
             Self::Completions(_) | Self::Compute(_) | Self::Help(_) => true,
             Self::Man(_) | Self::Report(_) => true,
             _ => false,

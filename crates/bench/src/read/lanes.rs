@@ -1,5 +1,7 @@
 //! The timed region of a read: lanes over a range, passes over a file, caches cleared between.
 
+use std::io::ErrorKind;
+
 use flatout_io::digest::Xor32;
 use flatout_io::scan::{self, Pass, Plan, Scanner, Tally, Zeros};
 use flatout_io::{Caching, Engine, Fallback, Kind, Lane, Stop, Tuning};
@@ -14,7 +16,7 @@ use crate::file_trial::accounting::{
 };
 use crate::file_trial::page_cache::{self, Pages};
 use crate::file_trial::{self, Ran};
-use crate::{Error, Watch, fact};
+use crate::{Error, IoError, Watch, fact};
 
 /// A read shorter than this says little.
 const SHORT_RUN_NS: u64 = 100_000;
@@ -244,7 +246,10 @@ impl Reader {
         // Windows that some lanes got may leave no room for the buffers of the others.
         let is_mapped =
             self.choice.tuning.engine == Engine::Mmap && self.source.kind() == Kind::Sized;
-        if is_mapped && ran.as_ref().is_err_and(Error::is_out_of_memory) {
+        if is_mapped
+            && let Err(Error::Io(IoError::System { source, .. })) = &ran
+            && source.kind() == ErrorKind::OutOfMemory
+        {
             let text = "mmap left no memory for all threads; read with sync";
             total.warn(warning::MMAP_REFUSED, text);
             // Lanes that had their windows have read meanwhile: what was cold is made cold again.

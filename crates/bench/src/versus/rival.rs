@@ -60,10 +60,3 @@ pub struct Found {
     /// Its version, as it says it; empty where it says none.
     pub version: String,
 }
-
-impl Rival {
-    /// Whether a race without names takes it in. Libraries and streams are raced where they are named.
-    pub fn has_counterpart(&self) -> bool {
-        !matches!(self.discipline, Discipline::Matrix | Discipline::Stream | Discipline::ToCome)
-    }
-}

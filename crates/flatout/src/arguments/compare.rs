@@ -112,11 +112,6 @@ impl Compare {
         self.wanted.or_else(|| meant(self.output.as_deref())).unwrap_or_default()
     }
 
-    /// Whether there are runs to be made, not only records to be read.
-    pub fn makes_runs(&self) -> bool {
-        self.runs.is_some() || self.noise && self.files.is_empty()
-    }
-
     /// Says what makes no sense together.
     pub fn contradiction(&self) -> Option<String> {
         let count = self.files.len();

@@ -37,7 +37,9 @@ pub(super) fn gather(arguments: &Arguments, cancel: CancelToken) -> Result<Field
     let is_named = !names.is_empty();
     let mut rivals: Vec<&'static Rival> = distinct(named(names)?, PartialEq::eq);
     if !is_named {
-        rivals.extend(rival::ALL.iter().filter(|rival| rival.has_counterpart()));
+        // Libraries and streams are raced where they are named.
+        let is_left = [Discipline::Matrix, Discipline::Stream, Discipline::ToCome];
+        rivals.extend(rival::ALL.iter().filter(|rival| !is_left.contains(&rival.discipline)));
     }
     let (to_come, rivals): (Vec<_>, Vec<_>) =
         rivals.into_iter().partition(|rival| rival.discipline == Discipline::ToCome);
