@@ -15,7 +15,9 @@ use super::attributes::{Unlocked, lock_again};
 use super::existing::{refuse_loss, refuse_obstacle};
 use super::links::{self, Claim, Linking, Placed, Source, Ticket};
 use super::notices::LINKS_NOT_KEPT;
-use super::{Action, Copy, Entry, Outcome, Preserve, Refusal, Trouble, kind_of, mark, target};
+use super::{
+    Action, Copy, Entry, Outcome, Preserve, Refusal, Trouble, kind_of, mark, mirror, target,
+};
 use crate::compare::content::{Comparer, Pair};
 use crate::file_data;
 use crate::lock::lock;
@@ -196,8 +198,8 @@ fn is_other(entry: Entry<'_>, known: Placed<'_>) -> Result<bool, Trouble> {
     Ok(!matches!(difference, Ok(None)))
 }
 
-/// The same where the name was claimed: it is again once what is in its way is gone. A copy that is not
-/// where it was from the root on is looked for in what its operand became: that may bear another name now.
+/// The same where a copy that is not where it was from the root on is looked for in what its operand became: that
+/// may bear another name now.
 fn link_once(entry: Entry<'_>, known: Placed<'_>, facts: &Stat) -> Result<Linking, Trouble> {
     let mut made = link(entry, known, facts);
     if matches!(made, Ok(Linking::Lost))
@@ -205,9 +207,6 @@ fn link_once(entry: Entry<'_>, known: Placed<'_>, facts: &Stat) -> Result<Linkin
     {
         let below = links::Copy { path, ..*known.copy };
         made = link(entry, Placed { root: top.target(), copy: &below, file: None }, facts);
-    }
-    if let Err(Trouble::Obstacle(_)) = made {
-        entry.copy.links.unclaim(Source::of(facts), known.copy).map_err(Trouble::Source)?;
     }
     made
 }
@@ -264,7 +263,7 @@ fn try_link(entry: Entry<'_>, known: Placed<'_>, facts: &Stat) -> Result<Linking
                 return Ok(Linking::WasThere);
             }
             let mut made = Linking::Made;
-            let replaced = copy.temporaries.replace(directory, entry.target, |name| {
+            let replaced = mirror::replace(entry, |name| {
                 made = links::link(known, directory, name)?;
                 match made {
                     Linking::Made => Ok(()),

@@ -103,6 +103,16 @@ impl<'e> Entry<'e> {
         find(self.pair.target(), self.target).map_err(target("examine"))
     }
 
+    /// Whether what is there becomes what the source is, of whatever kind: in a mirror, but not for what is named.
+    pub(super) fn is_mirrored(&self) -> bool {
+        self.copy.options.deletion.is_some() && self.directory.parent.is_some()
+    }
+
+    /// Whether what is of another kind makes room when what takes its name is complete. A plan asks what would stay.
+    pub(super) fn displaces(&self) -> bool {
+        self.is_mirrored() && !self.copy.is_plan()
+    }
+
     /// The device that takes its bytes in the target: that of its directory, unless something is mounted
     /// there; by the rules of cp it may be a device, or a symlink that leads elsewhere.
     pub(super) fn device(&self) -> u64 {

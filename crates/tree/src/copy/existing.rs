@@ -27,8 +27,8 @@ pub(super) enum Existing {
     Unchanged(Stat),
     /// A file that makes room when the new one is complete.
     Replace(Stat),
-    /// A symlink that does, while what it leads to stays as it is; or nothing by now.
-    SymlinkOrNothing,
+    /// Something else that does, such as a symlink, while what it leads to stays as it is; or nothing by now.
+    Another,
 }
 
 impl Existing {
@@ -38,7 +38,7 @@ impl Existing {
     pub(super) fn of(lane: &mut Lane<'_>, opened: &Opened<'_>) -> Result<Self, Trouble> {
         let entry = opened.entry;
         let (copy, source) = (lane.copy, &opened.facts);
-        let Some(found) = entry.in_the_way()? else { return Ok(Self::SymlinkOrNothing) };
+        let Some(found) = entry.in_the_way()? else { return Ok(Self::Another) };
         if is_compared_with_itself(copy, source, &found) {
             return Ok(Self::Unchanged(found));
         }
@@ -46,8 +46,8 @@ impl Existing {
         if is_temporary(entry.target) && is_held(entry.pair.target(), entry.target) {
             return Err(refused(OVERWRITE, "another copy is at work on it"));
         }
-        if kind_of(found).is_symlink() {
-            return Ok(Self::SymlinkOrNothing);
+        if !kind_of(found).is_file() {
+            return Ok(Self::Another);
         }
         // Where a snapshot may have the very inode, its attributes are not ours to put right.
         let may_be_shared = copy.references.is_some() && found.st_nlink > 1;
@@ -226,15 +226,17 @@ pub(super) fn refuse_obstacle(
         FileType::RegularFile => Ok(()),
         FileType::Symlink => {
             match rustix::fs::statat(entry.pair.target(), entry.target, AtFlags::empty()) {
+                Ok(behind) if !kind_of(behind).is_dir() => refuse_itself(&behind, source),
+                _ if entry.displaces() => Ok(()),
                 Err(Errno::NOENT) => Err(obstacle("write through", "it is a dangling symlink")),
                 Err(errno) => Err(Trouble::Obstacle(Refusal::of("follow")(errno))),
-                Ok(behind) if kind_of(behind).is_dir() => {
+                Ok(_) => {
                     let reason = "it is a symlink to a directory, the source is none";
                     Err(obstacle(OVERWRITE, reason))
                 }
-                Ok(behind) => refuse_itself(&behind, source),
             }
         }
+        _ if entry.displaces() => Ok(()),
         FileType::Directory => Err(obstacle(OVERWRITE, DIRECTORY_OVER)),
         _ => Err(obstacle(OVERWRITE, "it is a pipe, socket or device, the source is a file")),
     }
@@ -255,7 +257,7 @@ pub(super) fn refuse_loss(entry: Entry<'_>, facts: &Stat, found: &Stat) -> Resul
             Err(errno) => return Err(source_trouble("follow")(errno)),
         }
     }
-    if kind_of(found).is_dir() {
+    if kind_of(found).is_dir() && !entry.displaces() {
         return Err(obstacle(OVERWRITE, DIRECTORY_OVER));
     }
     if is_symlink(facts) {

@@ -227,7 +227,9 @@ impl<'c> Lane<'c> {
             };
             match copied {
                 Err(Trouble::Became) => kind = kind_of(entry.facts()?),
-                Err(Trouble::Obstacle(_)) if mirror::make_way(entry) => room = Room::Made,
+                Err(Trouble::Obstacle(_)) if is_plan && mirror::would_make_way(entry) => {
+                    room = Room::Made;
+                }
                 _ => break,
             }
         }

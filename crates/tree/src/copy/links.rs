@@ -196,15 +196,6 @@ impl Links {
         Some(Ticket { links: self, source })
     }
 
-    /// Takes a claim back: the name will be claimed again, when what is in its way is gone.
-    ///
-    /// Errors: the temporary file cannot be read or written.
-    pub(super) fn unclaim(&self, source: Source, copy: &Copy) -> Result<(), Refusal> {
-        let source = Source { was_there: copy.was_there, ..source };
-        let path = source.path(&copy.path);
-        lock(&self.state).table.unsee(source.identity, &path, copy.mark)
-    }
-
     /// Says that a source whose copy takes no more links was copied once more: the names to come are
     /// links of that.
     ///

@@ -23,7 +23,7 @@ use rustix::fs::{Mode, OFlags, SeekFrom, Stat, StatxAttributes};
 use rustix::io::Errno;
 
 use self::removal::{Purpose, Removal};
-pub(super) use self::room::{directory_aside, make_way, put_directory, take_place};
+pub(super) use self::room::{directory_aside, move_over, put_directory, replace, would_make_way};
 use super::listing::Lister;
 use super::options::Deletion;
 use super::peculiar::key;

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::attributes::{Place, Special};
 use super::bond::Bond;
 use super::existing::{is_compared_with_itself, is_free, refuse_loss};
-use super::{Action, Appearance, Entry, Node, Outcome, Trouble, identity, kind_of, source};
+use super::{Action, Appearance, Entry, Node, Outcome, Trouble, identity, kind_of, mirror, source};
 
 /// Copies what is neither a file nor a directory.
 pub(super) fn copy(entry: Entry<'_>) -> Result<Outcome, Trouble> {
@@ -97,7 +97,7 @@ fn make(entry: Entry<'_>, facts: &Stat) -> Result<Action, Trouble> {
         attributes.make(&from, place)?;
         attributes.entry(&from, place, None, may_be_new)
     };
-    copy.temporaries.replace(to.directory, to.name, whole).map_err(Trouble::Target)?;
+    mirror::replace(entry, whole).map_err(Trouble::Target)?;
     Ok(Action::Made)
 }
 

@@ -87,7 +87,8 @@ impl Standing {
         let is_written = is_read(rules, source)
             && rules.form == Form::Copy
             && copy.backups.is_none()
-            && rules.clearing != Clearing::First;
+            && rules.clearing != Clearing::First
+            && !entry.is_mirrored();
         let flags = if is_written { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let found = match rustix::fs::statat(entry.pair.target(), entry.target, flags) {
             Ok(found) => found,
@@ -118,7 +119,10 @@ impl Standing {
             return Ok(Self::Skipped);
         }
         if kind_of(found).is_dir() {
-            return Err(obstacle(OVERWRITE, DIRECTORY_OVER));
+            return match entry.displaces() {
+                true => Ok(Self::Removed),
+                false => Err(obstacle(OVERWRITE, DIRECTORY_OVER)),
+            };
         }
         refuse_just_made(entry, &found)?;
         if let Some(backups) = &copy.backups {
@@ -129,7 +133,9 @@ impl Standing {
         // Two sources may go to two names of one file, which only cp writes one over the other.
         let is_cp = copy.options.preserve.has(Preserve::WHAT_IS_THERE);
         let is_bound = found.st_nlink > 1 && (!is_cp || is_bound(copy, &found));
-        let is_replaced = is_bound || rules.follow == Follow::Never && is_special;
+        let is_replaced = is_bound
+            || is_special && (entry.is_mirrored() || rules.follow == Follow::Never)
+            || entry.is_mirrored() && !kind_of(found).is_file();
         Ok(match rules.clearing {
             Clearing::First => Self::Removed,
             _ if is_replaced && !rules.attributes_only => Self::Removed,

@@ -124,26 +124,16 @@ impl Temporaries {
         Err(refused(Errno::EXIST))
     }
 
-    /// Makes something under a name of its own and moves it to `target`, over what is there.
+    /// Makes something under a name of its own and has `put` move it to `target`; what that leaves under the first
+    /// name goes.
     ///
-    /// Errors: those of `make` and of renameat(2); the directory is append-only.
-    pub(super) fn replace(
-        &self,
-        directory: BorrowedFd<'_>,
-        target: &CStr,
-        make: impl FnMut(&CStr) -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
-        let over = |name: &CStr| rustix::fs::renameat(directory, name, directory, target);
-        self.make_aside(directory, target, make, over)
-    }
-
-    /// The same where `put` moves it, and what it leaves under the first name goes.
+    /// Errors: those of both; the directory is append-only.
     pub(super) fn make_aside(
         &self,
         directory: BorrowedFd<'_>,
         target: &CStr,
         mut make: impl FnMut(&CStr) -> Result<(), Refusal>,
-        put: impl Fn(&CStr) -> Result<(), Errno>,
+        put: impl Fn(&CStr) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         // What is made in such a one (chattr(1)) can be neither moved nor removed.
         if has_attribute(directory, StatxAttributes::APPEND) {
@@ -161,12 +151,13 @@ impl Temporaries {
             let moved = made.is_ok().then(|| put(&name));
             // Of two names of one file the kernel renames none.
             let _gone = rustix::fs::unlinkat(directory, &name, AtFlags::empty());
-            if moved == Some(Err(Errno::NOENT)) {
+            if let Some(Err(refusal)) = &moved
+                && refusal.errno() == Some(Errno::NOENT)
+            {
                 last = Errno::NOENT;
                 continue;
             }
-            made?;
-            return moved.unwrap_or(Ok(())).map_err(Refusal::of("replace"));
+            return made.and(moved.unwrap_or(Ok(())));
         }
         Err(Refusal::of("replace")(last))
     }
@@ -402,10 +393,11 @@ mod tests {
         let directory = rustix::fs::open(place.path(), OFlags::RDONLY, Mode::empty()).unwrap();
         let at = directory.as_fd();
         let refused = Refusal::of("set the times of")(Errno::IO);
-        let replaced = Temporaries::default().replace(at, c"a", |name| {
+        let make = |name: &CStr| {
             rustix::fs::symlinkat(c"nowhere", at, name).unwrap();
             Err(refused.clone())
-        });
+        };
+        let replaced = Temporaries::default().make_aside(at, c"a", make, |_| Ok(()));
         assert_eq!(replaced, Err(refused));
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
     }
@@ -429,12 +421,12 @@ mod tests {
         let directory = rustix::fs::open(place.path(), OFlags::RDONLY, Mode::empty()).unwrap();
         std::fs::write(place.path().join("a"), "x").unwrap();
         let at = directory.as_fd();
-        Temporaries::default()
-            .replace(at, c"a", |name| {
-                rustix::fs::linkat(at, c"a", at, name, AtFlags::empty())
-                    .map_err(Refusal::of("link"))
-            })
-            .unwrap();
+        let make = |name: &CStr| {
+            rustix::fs::linkat(at, c"a", at, name, AtFlags::empty()).map_err(Refusal::of("link"))
+        };
+        let put =
+            |name: &CStr| rustix::fs::renameat(at, name, at, c"a").map_err(Refusal::of("replace"));
+        Temporaries::default().make_aside(at, c"a", make, put).unwrap();
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
     }
 

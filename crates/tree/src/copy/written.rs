@@ -20,8 +20,8 @@ use super::special::{leads_to, special, text_of};
 use super::standing::{Standing, is_read};
 use super::temporary::move_to_free;
 use super::{
-    Action, Clearing, Copy, Entry, Event, Form, Lane, Outcome, Rules, Side, Skip, Trouble,
-    Unchanged, file, identity, kind_of, links, mark, refused, target,
+    Action, Clearing, Copy, Entry, Event, Form, Lane, Outcome, Refusal, Rules, Side, Skip, Trouble,
+    Unchanged, file, identity, kind_of, links, mark, mirror, refused, target,
 };
 
 pub(super) const LINK: &str = "link";
@@ -212,7 +212,10 @@ fn node(
             let is_kept = rules.skip != Skip::Nothing || copy.backups.is_some();
             let is_whole = matches!(standing, Standing::BackedUp)
                 || matches!(standing, Standing::Free) && is_kept;
-            let put = |name: &CStr| move_to_free(to.directory, name, to.name);
+            let put = |name: &CStr| {
+                let moved = move_to_free(to.directory, name, to.name);
+                moved.map_err(Refusal::of("replace"))
+            };
             let made = match is_whole
                 .then(|| copy.temporaries.make_aside(to.directory, to.name, whole, put))
             {
@@ -226,7 +229,7 @@ fn node(
             let is_it = |text: &CString| rules.skip == Skip::NotOlder && leads_to(entry, text);
             let made = match made {
                 Err(refusal) if refusal.errno() == Some(Errno::EXIST) && gives_way => {
-                    copy.temporaries.replace(to.directory, to.name, whole)
+                    mirror::replace(entry, whole)
                 }
                 Err(refusal) if refusal.errno() == Some(Errno::EXIST) => {
                     if text.as_ref().is_some_and(is_it) { Ok(()) } else { Err(refusal) }
@@ -266,12 +269,12 @@ fn link(entry: Entry<'_>, rules: &Rules, standing: &Standing) -> Result<Outcome,
             true => rustix::fs::linkat(entry.pair.source(), entry.source, directory, name, flags),
             false => rustix::fs::symlinkat(text.as_c_str(), directory, name),
         };
-        made.map_err(super::failure::Refusal::of(operation))
+        made.map_err(Refusal::of(operation))
     };
     in_the_room(entry, standing, || {
         let made = match make(entry.target) {
             Err(refusal) if refusal.errno() == Some(Errno::EXIST) && replaces => {
-                copy.temporaries.replace(directory, entry.target, make)
+                mirror::replace(entry, make)
             }
             made => made,
         };

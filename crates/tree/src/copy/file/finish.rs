@@ -16,7 +16,7 @@ use crate::copy::content::Copied;
 use crate::copy::lane::MUCH_BYTES;
 use crate::copy::temporary::{Discarded, move_to_free};
 use crate::copy::{
-    Action, Appearance, Entry, Outcome, Refusal, Skip, Trouble, kind_of, mark, mirror, target,
+    Action, Appearance, Entry, Outcome, Refusal, Skip, Trouble, mark, mirror, target,
 };
 use crate::file_data;
 
@@ -175,12 +175,8 @@ fn move_in(entry: Entry<'_>, file: &OwnedFd, (name, over): (&CStr, &Over)) -> Re
     closed(rustix::io::fcntl_dupfd_cloexec(file, 3).map_err(target("close"))?)?;
     let directory = entry.pair.target();
     match over {
-        Over::Obstacle if entry.in_the_way()?.is_some_and(|it| kind_of(it).is_dir()) => {
-            mirror::take_place(entry, name)
-        }
         Over::Nothing => move_to_free(directory, name, entry.target).map_err(target(CREATE)),
-        _ => rustix::fs::renameat(directory, name, directory, entry.target)
-            .map_err(target("replace")),
+        _ => mirror::move_over(entry, name).map_err(Trouble::Target),
     }
 }
 

@@ -75,8 +75,6 @@ pub(in crate::copy) enum Over {
     File(Option<OwnedFd>),
     /// Whatever bears its name by then.
     Anything,
-    /// Something of another kind, which makes room first.
-    Obstacle,
     /// Nothing: it is new.
     Nothing,
 }
@@ -132,19 +130,15 @@ impl Place {
                 Err(errno) => return Err(target(CREATE)(errno)),
             }
         }
-        let over = match Existing::of(lane, opened) {
-            Ok(Existing::Unchanged(found)) => return Ok(Where::Done(found)),
-            Ok(Existing::Replace(found)) => {
-                return Self::successor(opened, &found, in_place).map(Where::Open);
+        match Existing::of(lane, opened)? {
+            Existing::Unchanged(found) => Ok(Where::Done(found)),
+            Existing::Replace(found) => Self::successor(opened, &found, in_place).map(Where::Open),
+            Existing::Another => {
+                let (file, name) = temporary(entry, opened.flags).map_err(Trouble::Target)?;
+                let name = Name::Temporary(name, Over::Anything);
+                Ok(Where::Open(Self { file, made, name, device, bytes: Bytes::All }))
             }
-            Ok(Existing::SymlinkOrNothing) => Over::Anything,
-            // It goes when the file is complete.
-            Err(Trouble::Obstacle(_)) if copy.options.deletion.is_some() => Over::Obstacle,
-            Err(trouble) => return Err(trouble),
-        };
-        let (file, name) = temporary(entry, opened.flags).map_err(Trouble::Target)?;
-        let name = Name::Temporary(name, over);
-        Ok(Where::Open(Self { file, made, name, device, bytes: Bytes::All }))
+        }
     }
 
     /// Opens what the bytes go to where a file is in the way: a new file that will take its place, or

@@ -88,19 +88,6 @@ impl Table {
         Ok(Some(Copy { path, mark, was_there: false }))
     }
 
-    /// That name will be seen again: nothing was made of it.
-    pub(super) fn unsee(
-        &mut self,
-        source: Identity,
-        path: &[u8],
-        target: Identity,
-    ) -> Result<(), Refusal> {
-        let Lookup::Found(index, slot) = self.find(source)? else {
-            return self.insert(source, 1, path, target);
-        };
-        self.slots.set(index, Slot { names_left: slot.names_left.saturating_add(1), ..slot })
-    }
-
     /// Remembers a source, instead of one that had this inode before.
     pub(super) fn insert(
         &mut self,

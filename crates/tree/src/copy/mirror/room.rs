@@ -10,8 +10,10 @@ use crate::copy::backup::may_be_in;
 use crate::copy::directory::{Access, Origin};
 use crate::copy::existing::OVERWRITE;
 use crate::copy::temporary::move_to_free;
-use crate::copy::{Entry, Rules, Skip, Trouble, count, kind_of, refused, target, visit};
+use crate::copy::{Entry, Refusal, Rules, Skip, Trouble, count, kind_of, target, visit};
 use crate::file_data::has_attribute;
+
+const REPLACE: &str = "replace";
 
 /// Makes a directory that is to take the place of something of another kind, under a name of ours. Says whether
 /// there is, or would be, one. `access`: nothing goes for a directory that cannot be read.
@@ -38,7 +40,7 @@ pub(in crate::copy) fn directory_aside(
         return Ok((Origin::Fresh, None));
     }
     if has_attribute(entry.pair.target(), StatxAttributes::APPEND) {
-        return Err(target("replace")(Errno::PERM));
+        return Err(target(REPLACE)(Errno::PERM));
     }
     let name = copy.temporaries.name();
     visit::make(copy, entry.pair, (entry.source, &name)).map_err(target(visit::MAKE))?;
@@ -60,28 +62,46 @@ pub(in crate::copy) fn put_directory(entry: Entry<'_>, name: &CStr) -> Result<()
             remove(entry, &old);
         }),
     };
-    put.map_err(target("replace"))
+    put.map_err(target(REPLACE))
 }
 
-/// Has something of another kind make room for an entry; false where it stays.
-pub(in crate::copy) fn make_way(entry: Entry<'_>) -> bool {
-    remove(entry, entry.target)
+/// Whether something of another kind would make room for an entry.
+pub(in crate::copy) fn would_make_way(entry: Entry<'_>) -> bool {
+    entry.is_mirrored() && remove(entry, entry.target)
 }
 
-/// The same where it has this name now.
+/// Has something of another kind go that has this name now; false where it stays.
 fn remove(entry: Entry<'_>, name: &CStr) -> bool {
     Removal::of(entry.copy, entry.directory).is_some_and(|mut removal| {
         removal.remove(entry.pair, (name, entry.target), Purpose::Room) == Fate::Gone
     })
 }
 
-/// Has a complete file take the place of a directory, which then goes with all that is in it. Where something of it
-/// is to stay, it stays.
-pub(in crate::copy) fn take_place(entry: Entry<'_>, name: &CStr) -> Result<(), Trouble> {
+/// Makes something under a name of ours that takes the place of what is there.
+pub(in crate::copy) fn replace(
+    entry: Entry<'_>,
+    make: impl FnMut(&CStr) -> Result<(), Refusal>,
+) -> Result<(), Refusal> {
+    let put = |name: &CStr| move_over(entry, name);
+    entry.copy.temporaries.make_aside(entry.pair.target(), entry.target, make, put)
+}
+
+/// Has what is complete under this name take the place of what is there.
+pub(in crate::copy) fn move_over(entry: Entry<'_>, name: &CStr) -> Result<(), Refusal> {
+    let at = entry.pair.target();
+    match rustix::fs::renameat(at, name, at, entry.target) {
+        Err(Errno::ISDIR) if entry.displaces() => take_place(entry, name),
+        moved => moved.map_err(Refusal::of(REPLACE)),
+    }
+}
+
+/// Has it take the place of a directory, which then goes with all that is in it. Where something of that is to
+/// stay, it stays.
+fn take_place(entry: Entry<'_>, name: &CStr) -> Result<(), Refusal> {
     let (at, temporaries) = (entry.pair.target(), &entry.copy.temporaries);
     let removal = Removal::of(entry.copy, entry.directory);
     if removal.is_some_and(|removal| removal.would_remove(entry.pair, entry.target)) {
-        let old = temporaries.displace(at, name, entry.target).map_err(target("replace"))?;
+        let old = temporaries.displace(at, name, entry.target).map_err(Refusal::of(REPLACE))?;
         if remove(entry, &old) {
             return Ok(());
         }
@@ -89,7 +109,7 @@ pub(in crate::copy) fn take_place(entry: Entry<'_>, name: &CStr) -> Result<(), T
             let _gone = rustix::fs::unlinkat(at, &file, AtFlags::empty());
         }
     } else {
-        make_way(entry);
+        remove(entry, entry.target);
     }
-    Err(refused(OVERWRITE, "what is there stays"))
+    Err(Refusal::because(OVERWRITE, "what is there stays"))
 }

@@ -1,7 +1,8 @@
 //! What makes room for something of another kind, or of somebody else, and what stays until its place is taken.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, chown, symlink};
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -152,6 +153,46 @@ fn a_pipe_stays_where_the_file_in_its_place_gets_no_name() {
     }
 }
 
+/// Be it a file, a symlink, a pipe or another name, and by whatever rules.
+#[test]
+fn a_directory_stays_where_what_takes_its_place_cannot_be_made() {
+    needs!(needs_program("strace"));
+    let kinds =
+        ["file", "symlink", "pipe", "link"].map(|kind| ["-T", "-Tu", "-TL"].map(|it| (kind, it)));
+    for (kind, letters, number) in
+        kinds.iter().flatten().flat_map(|(kind, letters)| [1, 2, 3].map(|it| (*kind, letters, it)))
+    {
+        let folder = Folder::new();
+        plant(&folder, &["target/x/precious", "target/x/sub/other", "source/"]);
+        let [from, to] = ["source/x", "target/x"].map(|name| folder.join(name));
+        fs::File::open(&to).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        match kind {
+            "symlink" => symlink("a", &from).unwrap(),
+            "pipe" => mknodat(CWD, &from, FileType::Fifo, Mode::RWXU, 0).unwrap(),
+            _ => fs::write(&from, "new").unwrap(),
+        }
+        match kind {
+            "link" => fs::hard_link(&from, folder.join("source/a")).unwrap(),
+            _ => plant(&folder, &["source/a"]),
+        }
+        let inject =
+            format!("inject=symlinkat,mknodat,linkat,renameat,renameat2:error=EIO:when={number}");
+        let wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &inject];
+        let mirror = ["copy", letters, "--delete", "--threads=1", "source", "target"];
+        let ran = folder.under(&wrapper, &mirror).run();
+        let is_new = || match fs::symlink_metadata(&to).unwrap().file_type() {
+            found if found.is_symlink() => kind == "symlink",
+            found => found.is_fifo() == (kind == "pipe") && !found.is_dir(),
+        };
+        let context = format!("{kind} {letters} {number}{ran}");
+        assert!(to.join("precious").exists() || is_new(), "{context}");
+        assert!(ran.code == Some(1) || is_new(), "{context}");
+        folder.flatout(mirror).run().exits(0);
+        assert_holds(&folder.join("target"), &["a", "x"], &ran);
+        assert!(letters == &"-TL" || is_new(), "{context}");
+    }
+}
+
 #[test]
 fn things_of_another_kind_make_room_by_the_rules_of_cp_too() {
     let folder = Folder::new();
@@ -159,6 +200,48 @@ fn things_of_another_kind_make_room_by_the_rules_of_cp_too() {
     folder.flatout(["copy", "-T", "-L", "source", "target"]).run().complains(1, &["target/file"]);
     folder.flatout(["copy", "-T", "-L", "--delete", "source", "target"]).run().exits(0);
     assert_eq!(fs::read_to_string(folder.join("target/file")).unwrap(), "source/file");
+    // What cp cannot make, would write through, or into for ever.
+    for option in ["-L", "-u"] {
+        let folder = Folder::new();
+        plant(&folder, &["target/pipe", "source/", "outside"]);
+        let pipe = |name| mknodat(CWD, folder.join(name), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        pipe("target/file");
+        symlink("../outside", folder.join("target/through")).unwrap();
+        symlink("nowhere", folder.join("target/dangling")).unwrap();
+        pipe("source/pipe");
+        let files = ["file", "through", "dangling"];
+        for name in files {
+            let later = SystemTime::now() + Duration::from_secs(9);
+            plant(&folder, &[&format!("source/{name}")]);
+            let source = fs::File::options().write(true).open(folder.join("source").join(name));
+            source.unwrap().set_modified(later).unwrap();
+        }
+        let target = fs::File::options().write(true).open(folder.join("target/pipe"));
+        target.unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        let ran = super::mirror(&folder, &[option]).run();
+        ran.exits(0);
+        for name in files {
+            let found = folder.join("target").join(name);
+            assert!(found.symlink_metadata().unwrap().is_file(), "{option} {name}");
+            assert_eq!(fs::read_to_string(found).unwrap(), format!("source/{name}"));
+        }
+        let made = fs::symlink_metadata(folder.join("target/pipe")).unwrap();
+        assert!(made.file_type().is_fifo(), "{option}");
+        assert_eq!(fs::read_to_string(folder.join("outside")).unwrap(), "outside", "{option}");
+    }
+}
+
+/// As `cp` says it of a directory that is named.
+#[test]
+fn what_is_named_makes_no_room() {
+    let folder = Folder::new();
+    plant(&folder, &["file", "target/in"]);
+    fs::File::open(folder.join("target")).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    for letters in ["-T", "-TL", "-Tu"] {
+        let ran = folder.flatout(["copy", letters, "--delete", "file", "target"]).run();
+        ran.exits(1);
+        assert!(folder.join("target/in").exists(), "{ran}");
+    }
 }
 
 /// Its mode was changed so that it could be emptied.
