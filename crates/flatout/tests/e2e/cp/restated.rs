@@ -193,7 +193,9 @@ const SCRIPTS: &[(&str, &str)] = &[
     (
         "thru-dangling",
         "ln -s no-such dangle; echo hi > f; for o in '' -f; do $CP $o f dangle; done; ls no-such
-         POSIXLY_CORRECT=1 $CP f dangle; cat no-such; ln -s loop loop; $CP -f f loop; cat loop",
+         POSIXLY_CORRECT=1 $CP f dangle; cat no-such; ln -s loop loop; $CP -f f loop; cat loop
+         for m in 640 444 711; do chmod $m f; for o in '' -p --no-preserve=mode '-p --no-preserve=mode' \
+         --preserve=ownership; do i=$((i + 1)); ln -s n$i d$i; POSIXLY_CORRECT=1 $CP $o f d$i; done; done",
     ),
 ];
 

@@ -78,7 +78,7 @@ impl Attributes<'_> {
     }
 
     /// The mode of something new of this kind where that of its source is not kept.
-    fn mode_unkept(&self, kind: FileType, facts: &Stat) -> u32 {
+    pub fn mode_unkept(&self, kind: FileType, facts: &Stat) -> u32 {
         let is_plain = self.preserve.has(Preserve::PLAIN_MODE);
         let new = match kind {
             FileType::Directory | FileType::Socket if is_plain => PERMISSIONS,

@@ -117,7 +117,8 @@ fn open(opened: &Opened<'_>, (rules, more): (&Rules, OFlags)) -> Result<Where, T
     let access = if reads { OFlags::RDWR } else { OFlags::WRONLY };
     let flags = access | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | more;
     // As any new one: it is not private while it is written, for it may lie anywhere.
-    let mode = Mode::from_raw_mode(opened.facts.st_mode & 0o777);
+    let unkept = copy.attributes.mode_unkept(FileType::RegularFile, &opened.facts);
+    let mode = Mode::from_raw_mode(unkept);
     let file = loop {
         let open = || rustix::fs::openat(entry.pair.target(), entry.target, flags, mode);
         match when_given_back(entry, Side::Target, open) {
