@@ -116,7 +116,8 @@ fn is_unchanged(lane: &mut Lane<'_>, opened: &Opened<'_>, found: &Stat) -> Resul
             let [from, to] = [entry.pair.source(), entry.pair.target()];
             Ok(copy.evidence.proves((source, from), (found, to)))
         }
-        Unchanged::Content => has_same_bytes(lane, entry, (opened.file.as_fd(), source)),
+        Unchanged::Content => Ok(has_same_bytes(lane, entry, (opened.file.as_fd(), source))?
+            && opened.is_still_the_same()?),
         Unchanged::SizeAndTime => Ok(has_same_time(entry, source, found)),
     }
 }

@@ -220,17 +220,14 @@ fn fill(
         None => lane.content.copy(job, || hire.takes_time()).map_err(Trouble::of)?,
     };
     let mut state = state(lane, opened, copied.length_bytes)?;
-    let is_asked = matches!(state, State::Grew | State::Untold | State::Touched);
-    if is_asked {
-        match is_prefix(lane, opened, to, copied.length_bytes)? {
-            Some(true) => {}
-            Some(false) => state = State::Changed,
-            // The next attempt can tell by the times.
-            None if state == State::Untold && attempt < ATTEMPTS => {
-                opened.wait_for_a_step();
-                state = State::Changed;
-            }
-            None => state = State::Changed,
+    if matches!(state, State::Grew | State::Untold | State::Touched) {
+        let is_prefix = is_prefix(lane, opened, to, copied.length_bytes)?;
+        // The next attempt can tell by the times.
+        if is_prefix.is_none() && state == State::Untold && attempt < ATTEMPTS {
+            opened.wait_for_a_step();
+        }
+        if is_prefix != Some(true) {
+            state = State::Changed;
         }
     }
     // Nothing is cut off what may be the source: another file has its length by itself, or gets it next time.

@@ -189,10 +189,8 @@ impl References {
         lane: &mut Lane<'_>,
         opened: &Opened<'_>,
     ) -> Result<Option<Outcome>, Trouble> {
-        match self.unchanged(lane, opened)? {
-            Some(unchanged) => self.link_to(unchanged, opened.entry, &opened.facts),
-            None => Ok(None),
-        }
+        let unchanged = self.unchanged(lane, opened)?;
+        unchanged.map_or(Ok(None), |found| self.link_to(found, opened.entry, &opened.facts))
     }
 
     /// The same where size, time and attributes tell that a file of one name is unchanged: neither is opened.
@@ -323,7 +321,7 @@ fn is_unchanged(
     let is_alike = is_alike(opened.entry, &opened.facts, &found.facts);
     let both = [(&opened.file, &opened.facts), (&found.file, &found.facts)];
     let [source, found] = both.map(|(file, facts)| (file.as_fd(), facts));
-    Ok(is_alike && (!compares || is_same(lane, source, found)?))
+    Ok(is_alike && (!compares || is_same(lane, source, found)? && opened.is_still_the_same()?))
 }
 
 fn is_alike(entry: Entry<'_>, source: &Stat, found: &Stat) -> bool {

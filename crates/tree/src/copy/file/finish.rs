@@ -31,11 +31,10 @@ impl Place {
         let copy = entry.copy;
         let (place, mut finished) = self.with_attributes(opened)?;
         copy.targets.begin_writing(place.file.as_fd());
-        let mark = match copy.is_bound(entry, &opened.facts).then(|| rustix::fs::fstat(&place.file))
-        {
-            None => None,
-            Some(Ok(facts)) => Some(mark(&facts)),
-            Some(Err(errno)) => {
+        let looked = copy.is_bound(entry, &opened.facts).then(|| rustix::fs::fstat(&place.file));
+        let mark = match looked.transpose() {
+            Ok(facts) => facts.map(|facts| mark(&facts)),
+            Err(errno) => {
                 let setback = target("examine")(errno).into();
                 return Err(place.give_up(opened, setback));
             }

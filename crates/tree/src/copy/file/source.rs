@@ -154,6 +154,11 @@ impl<'e> Opened<'e> {
         }
     }
 
+    /// Whether what was read of it, all its bytes, is what it was at any one time.
+    pub(in crate::copy) fn is_still_the_same(&self) -> Result<bool, Trouble> {
+        Ok(self.state(self.facts.st_size as u64)? == State::Same)
+    }
+
     /// Looks what became of a source while it was read, `length_bytes` of it.
     pub(super) fn state(&self, length_bytes: u64) -> Result<State, Trouble> {
         let before = &self.facts;

@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use super::super::copier::{copier, copy};
 use super::super::oracle::{Aspect, Kind as EntryKind, Leeway, Portrait, assert_same};
+use super::super::race::held::Held;
 use super::{ENGINES, under_test};
 use crate::bin::{Folder, Ran, Running};
 use crate::faulty::{Faults, Faulty};
 use crate::filesystem::{Kind, Mounted, needs_program};
 use crate::fixture::random_bytes;
 use crate::skip::needs;
+use flatout_sys::launcher::calls::OF_DESCRIPTORS;
 
 const LENGTH_BYTES: usize = 12 << 20;
 
@@ -259,5 +261,45 @@ fn an_end_before_the_length_is_a_failure() {
         let why = "it ended before the end that its length tells";
         assert!(ran.exits(1).stderr.contains(why), "{ran}");
         assert!(!folder.join("new").exists());
+    }
+}
+
+/// Two parts of a file that are compared one after the other are like those of an older file, each at another time:
+/// the file never was, nor is it now.
+#[test]
+fn a_source_that_changes_while_it_is_compared_is_copied() {
+    const PART_BYTES: usize = 256 << 10;
+    needs!(under_test());
+    let whole = |parts: [u8; 2]| parts.map(|byte| vec![byte; PART_BYTES]).concat();
+    for more in [&["old"][..], &["--link-dest=snapshot", "new"]] {
+        let folder = Folder::new();
+        for directory in ["source", "old", "snapshot"] {
+            fs::create_dir(folder.join(directory)).unwrap();
+            fs::write(folder.join(directory).join("f"), whole(*b"ab")).unwrap();
+        }
+        let source = folder.path().canonicalize().unwrap().join("source/f");
+        let write = |parts| {
+            let modified = folder.join("snapshot/f").metadata().unwrap().modified().unwrap();
+            let file = OpenOptions::new().write(true).open(&source).unwrap();
+            file.write_all_at(&whole(parts), 0).unwrap();
+            file.set_modified(modified).unwrap();
+        };
+        write(*b"ax");
+        let words = [&["copy", "--checksum", "--threads=1", "-T", "source"], more].concat();
+        let flatout = folder.flatout(words).leaves("new");
+        let mut held = needs!(Held::start(flatout, OF_DESCRIPTORS));
+        let mut changes = 0;
+        while let Some(stop) = held.next() {
+            let [file, _, _, place] = [0, 1, 2, 3].map(|index| stop.arguments[index]);
+            let file = fs::read_link(format!("/proc/{}/fd/{file}", stop.thread));
+            if changes == 0 && place == PART_BYTES as u64 && file.is_ok_and(|file| file == source) {
+                changes += 1;
+                write(*b"yb");
+            }
+            held.go_on(stop);
+        }
+        let ran = held.finish();
+        let copied = fs::read(folder.join(more.last().unwrap()).join("f")).unwrap();
+        assert!(changes == 1 && copied == whole(*b"yb"), "{changes} {more:?}{}", ran.exits(0));
     }
 }
