@@ -331,13 +331,10 @@ impl<'a> Content<'a> {
         route: Route<'_>,
         fingerprint: &mut Option<Fingerprint>,
     ) -> Result<u64, Refusal> {
-        let moved = match fingerprint {
-            None => self.transfer.run(Method::Sync, route, &mut self.stop),
-            Some(fingerprint) => {
-                let mut seen = |offset: u64, bytes: &[u8]| fingerprint.take(offset, bytes);
-                self.transfer.run_seen(route, &mut self.stop, &mut seen)
-            }
+        let mut seen = |offset: u64, bytes: &[u8]| {
+            fingerprint.iter_mut().for_each(|fingerprint| fingerprint.take(offset, bytes));
         };
+        let moved = self.transfer.run_seen(route, &mut self.stop, &mut seen);
         Ok(unless_stopped(moved)?.bytes)
     }
 

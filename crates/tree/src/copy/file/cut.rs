@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, Stat};
 
 use super::place::Bytes;
-use super::source::Opened;
+use super::source::{Opened, is_as_it_was, version};
 use crate::copy::attributes::CANNOT;
 use crate::copy::existing::OVERWRITE;
 use crate::copy::{Entry, Preserve, Refusal, Trouble, identity, refused, source, target};
@@ -78,12 +78,9 @@ pub(super) fn is_as_long(opened: &Opened<'_>, file: &OwnedFd) -> Result<bool, Tr
 
 /// Whether a file that might have been the source was written, while that stayed what it was.
 pub(super) fn has_become_another(opened: &Opened<'_>, file: &OwnedFd) -> bool {
-    let version =
-        |facts: &Stat| (facts.st_size, facts.st_mtime, facts.st_ctime, facts.st_ctime_nsec);
     let ask = |file| file_data::ask_again(file, &opened.facts).ok();
     ask(&opened.file).zip(ask(file)).is_some_and(|(source, found)| {
-        version(&source) == version(&opened.facts)
-            && found.st_mtime.abs_diff(source.st_mtime) > STEP_S
+        is_as_it_was(&opened.facts, &source) && found.st_mtime.abs_diff(source.st_mtime) > STEP_S
     })
 }
 
@@ -101,8 +98,7 @@ fn both_now(
         }
         let found = file_data::ask_again(file, facts).map_err(target("examine"))?;
         let after = ask()?;
-        let now = |facts: &Stat| (facts.st_size, facts.st_mtime, facts.st_mtime_nsec);
-        if now(&before) == now(&after) {
+        if version(&before) == version(&after) {
             return Ok((after, found));
         }
         before = after;

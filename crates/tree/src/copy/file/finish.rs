@@ -32,12 +32,10 @@ impl Place {
         let (place, mut finished) = self.with_attributes(opened)?;
         copy.targets.begin_writing(place.file.as_fd());
         let looked = copy.is_bound(entry, &opened.facts).then(|| rustix::fs::fstat(&place.file));
-        let mark = match looked.transpose() {
+        let looked = looked.transpose().map_err(target("examine"));
+        let mark = match looked.and_then(|facts| place.closed_once().map(|()| facts)) {
             Ok(facts) => facts.map(|facts| mark(&facts)),
-            Err(errno) => {
-                let setback = target("examine")(errno).into();
-                return Err(place.give_up(opened, setback));
-            }
+            Err(trouble) => return Err(place.give_up(opened, trouble.into())),
         };
         // What was read is what the source was all the time, and nothing of it is missing.
         let is_whole = finished == Ok(true);
@@ -71,7 +69,7 @@ impl Place {
                 made.filter(|_| is_new)
             }
             Name::Temporary(name, over) => {
-                let act = || move_in(entry, &file, (&name, &over));
+                let act = || move_in(entry, (&name, &over));
                 if let Err(trouble) = unlocked(opened, act) {
                     discard(entry, &file, Some(&name));
                     return Err(match (trouble.target_errno(), over) {
@@ -130,6 +128,14 @@ impl Place {
         Ok((self, finished))
     }
 
+    /// Hears what closing a file says that is to be moved to its name: the lock stays until it has that. What was
+    /// lost is no matter of its directory.
+    fn closed_once(&self) -> Result<(), Trouble> {
+        let is_moved = matches!(self.name, Name::Temporary(..));
+        let file = is_moved.then(|| rustix::io::fcntl_dupfd_cloexec(&self.file, 3)).transpose();
+        file.map_err(target("close"))?.map_or(Ok(()), closed)
+    }
+
     /// Has a file that is not complete be older than its source, and gives back room behind its end; unless it is
     /// the source itself.
     fn outdate(&self, opened: &Opened<'_>) {
@@ -169,9 +175,8 @@ impl Place {
     }
 }
 
-/// Moves a complete file to its name. The lock stays until it has that.
-fn move_in(entry: Entry<'_>, file: &OwnedFd, (name, over): (&CStr, &Over)) -> Result<(), Trouble> {
-    closed(rustix::io::fcntl_dupfd_cloexec(file, 3).map_err(target("close"))?)?;
+/// Moves a complete file to its name.
+fn move_in(entry: Entry<'_>, (name, over): (&CStr, &Over)) -> Result<(), Trouble> {
     let directory = entry.pair.target();
     match over {
         Over::Nothing => move_to_free(directory, name, entry.target).map_err(target(CREATE)),

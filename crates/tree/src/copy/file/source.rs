@@ -65,7 +65,7 @@ pub(super) fn is_as_it_was(before: &Stat, after: &Stat) -> bool {
 }
 
 /// What each write changes, unless the writer puts it back.
-fn version(facts: &Stat) -> (i64, i64, i64) {
+pub(super) fn version(facts: &Stat) -> (i64, i64, i64) {
     (facts.st_size, facts.st_mtime, facts.st_mtime_nsec as _)
 }
 

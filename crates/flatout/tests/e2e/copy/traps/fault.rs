@@ -112,7 +112,33 @@ fn a_file_that_was_there_survives_a_failure() {
     faulty.finish();
 }
 
-/// Network filesystems tell of a failed write only then.
+/// That a server does not take the bytes is no matter of the directory, whatever it says.
+#[test]
+fn a_file_that_was_there_survives_what_is_said_on_closing() {
+    needs!(under_test());
+    let faulty = needs!(Faulty::new(uncached()));
+    let folder = Folder::new();
+    let (tree, place) = (three(&folder), faulty.path().to_str().unwrap());
+    let tree = tree.to_str().unwrap();
+    for errno in [fuser::Errno::EACCES, fuser::Errno::EPERM, fuser::Errno::EROFS] {
+        for words in [&["copy", "--always"][..], &["cp", "-a", "--remove-destination"]] {
+            faulty.restart(|_| ());
+            for name in ["a", "b", "c"] {
+                faulty.put(name, b"the old one");
+            }
+            faulty.change(|faults| faults.close = Some(errno));
+            let ran = folder.flatout([words, &["-T", tree, place]].concat()).run();
+            assert!(ran.exits(1).stderr.contains("/a"), "{ran}");
+            for name in ["a", "b", "c"] {
+                let is_old = faulty.bytes(name).is_some_and(|bytes| bytes == b"the old one");
+                assert!(is_old, "{name}{ran}");
+            }
+            assert_eq!(faulty.names(), ["a", "b", "c"], "litter{ran}");
+        }
+    }
+    faulty.finish();
+}
+
 #[test]
 fn an_older_copy_that_cannot_be_read_is_replaced() {
     needs!(under_test());
@@ -128,6 +154,7 @@ fn an_older_copy_that_cannot_be_read_is_replaced() {
     faulty.finish();
 }
 
+/// Network filesystems tell of a failed write only then.
 #[test]
 fn an_error_on_closing_is_an_error() {
     needs!(under_test());
