@@ -1,10 +1,7 @@
 //! Findings from how the run ended, and from the warning codes of its rows.
 
-use flatout_measure::guard::FAR;
 use flatout_measure::load;
 use flatout_measure::record::{Outcome, Record, Status};
-use flatout_measure::sampler::NOISY;
-use flatout_measure::statistics::interval;
 use flatout_measure::{statistics, warning};
 
 use super::Finding;
@@ -107,6 +104,8 @@ const NOTE: &[Known] = table! {
         "use --engine uring, or a larger file";
     OVERHEAD: "measuring took more than 1 % of the time",
         "rates are that much too low, times too long";
+    CPUS_MOVED: "the host moves CPUs from one cache to another, on which rates of several threads depend",
+        "have the CPUs pinned, or trust several runs only";
     OVERLAY_FILESYSTEM: "the directory lies on an overlay",
         "measure on a volume for the disk alone";
 };
@@ -128,18 +127,16 @@ pub(super) fn of_run(record: &Record) -> Option<Finding> {
         |row: &Outcome| label::figure(row).is_some() && row.status != Status::Interrupted;
     let is_whole = !record.results.is_empty() && record.results.iter().all(has_figure);
     let figures = if is_whole { "all figures are there" } else { "figures are missing" };
-    let advice = match errors.len() {
-        1 => figures.to_owned(),
-        2 => format!("and one more error; {figures}"),
-        count => format!("and {} more errors; {figures}", count - 1),
+    let advice = match errors.len() - 1 {
+        0 => figures.to_owned(),
+        more => format!("and {}; {figures}", quantity::counted(more, "more error")),
     };
     Some(Finding::new(Fail, text, advice))
 }
 
 /// What the warnings of rows say, each code once.
 pub(super) fn of_rows(record: &Record) -> Vec<Finding> {
-    let mut found: Vec<Finding> =
-        contention(record).into_iter().chain(moved_cpus(record)).collect();
+    let mut found: Vec<Finding> = contention(record).into_iter().collect();
     let is_told =
         |code: &str| OF_LOAD.contains(&code) && record.end.load.as_ref().is_some_and(load::is_busy);
     let codes =
@@ -153,30 +150,12 @@ pub(super) fn of_rows(record: &Record) -> Vec<Finding> {
             [row] => row.id.clone(),
             _ => format!("{areas}, {}", quantity::counted(rows.len(), "row")),
         };
-        let why = cause(code, &rows).map(|why| format!(": {why}")).unwrap_or_default();
-        let text = format!("{text}{why} ({whose})");
+        let text = format!("{text} ({whose})");
         (!rows.is_empty()).then(|| Finding::new(*severity, text, *advice))
     }));
     found.extend(noise(&record.results));
     found.extend(too_few(&record.results));
     found
-}
-
-/// Why there was no direct I/O, the filesystem or the size of blocks, or tests are smaller, where all rows
-/// say the same.
-fn cause(code: &str, rows: &[&Outcome]) -> Option<String> {
-    let is_known = [warning::DIRECT_REFUSED, warning::SIZE_REDUCED].contains(&code);
-    let warnings = rows.iter().flat_map(|row| &row.warnings);
-    let told = warnings.filter(|warning| is_known && warning.code == code);
-    let causes = told.map(|warning| {
-        if code == warning::SIZE_REDUCED {
-            return warning.text.clone();
-        }
-        let cause = warning.text.split_once(": ").map_or("", |(_, cause)| cause);
-        cause.split("; ").next().unwrap_or(cause).to_owned()
-    });
-    let mut causes = order::distinct(causes);
-    causes.pop().filter(|cause| causes.is_empty() && !cause.is_empty())
 }
 
 /// How many of the rows say that others disturbed them.
@@ -201,26 +180,6 @@ fn contention(record: &Record) -> Option<Finding> {
     let cost = cost.unwrap_or_else(|| "sharing ports and caches".to_owned());
     let text = format!("SMT sibling {busy}, {cost}");
     Some(Finding::new(Warn, text, "a dedicated host, or SMT off, avoids it"))
-}
-
-/// Where the host moved virtual CPUs from one cache to another, and which rows show it themselves.
-fn moved_cpus(record: &Record) -> Option<Finding> {
-    let rows = || record.results.iter();
-    let moved = rows().filter(|row| warning::has(&row.warnings, warning::CPUS_MOVED)).count();
-    let distances = rows().filter_map(|row| row.fact_number("cpu_distance_ns"));
-    let (least, most) = statistics::extremes(distances)?;
-    if moved == 0 && most <= FAR * least {
-        return None;
-    }
-    let shown = match moved {
-        0 => String::new(),
-        1 => ", which 1 row shows".to_owned(),
-        _ => format!(", which {moved} rows show"),
-    };
-    let ends = quantity::range((least, most), "–", |ns| format!("{ns:.0} ns"));
-    let text = format!("the host moves CPUs: {ends} from one to the other{shown}");
-    let advice = "rates of several threads differ with that: have the CPUs pinned, or trust several runs only";
-    Some(Finding::new(Note, text, advice))
 }
 
 /// What contention took, where the record has both: the rate in slices in which the sibling rested,
@@ -256,42 +215,9 @@ fn noise(results: &[Outcome]) -> Option<Finding> {
     let severity = if noisy.len() as f64 > MANY * all as f64 { Warn } else { Note };
     let noun = if all == 1 { "figure" } else { "figures" };
     let verb = if noisy.len() == 1 { "is" } else { "are" };
-    let is_wide = noisy.iter().all(|row| row.half_width() > Some(NOISY));
-    let why = format!(" (interval wider than ±{})", quantity::percent(NOISY));
-    let text =
-        format!("{} of {all} {noun} {verb} noisy{}", noisy.len(), if is_wide { &why } else { "" });
-    let assumed = noisy.iter().filter(|row| is_wide_by_assumption(row)).count();
-    let advice = match assumed {
-        0 => "a quiet machine or more time (--max-time) narrows them".to_owned(),
-        _ if assumed == noisy.len() => {
-            "more time does not narrow what runs are assumed to differ by; flatout compare --noise \
-             learns it"
-                .to_owned()
-        }
-        _ => format!(
-            "a quiet machine or more time (--max-time) narrows them, but for {assumed} that are wide \
-             by what runs are assumed to differ by: flatout compare --noise learns that"
-        ),
-    };
+    let text = format!("{} of {all} {noun} {verb} noisy", noisy.len());
+    let advice = "a quiet machine, more time (--max-time) or flatout compare --noise narrows them";
     (!noisy.is_empty()).then(|| Finding::new(severity, text, advice))
-}
-
-/// Whether the interval of a row is noisy by what runs are assumed to differ by, however many trials it has:
-/// without that it would not be.
-fn is_wide_by_assumption(row: &Outcome) -> bool {
-    // Where others were there, it is more than that of a quiet machine.
-    const OTHERS: [&str; 4] =
-        [warning::LOCAL_LOAD, warning::DISTURBED, warning::SMT_CONTENTION, warning::STOLEN_TIME];
-    let is_quiet = !OTHERS.iter().any(|code| warning::has(&row.warnings, code));
-    let known = row.audit.get("between_runs").filter(|_| is_quiet);
-    let deviation = known
-        .filter(|known| known["source"] == "assumed" && known["beside_others"] != true)
-        .and_then(|known| known["deviation"].as_f64())
-        .unwrap_or(0.0);
-    let Some(half) = row.half_width().filter(|_| deviation > 0.0) else { return false };
-    // Half the width of the logarithm's interval, in which the parts add up as squares.
-    let (all, assumed) = (half.asinh(), interval::WITHIN_95 * deviation);
-    all.powi(2) - assumed.powi(2) <= NOISY.asinh().powi(2)
 }
 
 /// Rows without enough trials for an interval, or without any, for want of time. An area that has no
@@ -304,20 +230,14 @@ fn too_few(results: &[Outcome]) -> Option<Finding> {
     let mut missing = order::distinct(none().map(|row| label::area(&row.id)));
     missing.retain(|area| !measured.contains(area));
     let none = none().count();
-    let few = having(warning::FEW_TRIALS);
-    let is_written_enough =
-        few.clone().any(|row| warning::has(&row.warnings, warning::WRITE_LIMIT));
-    let few = few.count();
+    let few = having(warning::FEW_TRIALS).count();
     let text = match (none, few) {
         (0, 0) => return None,
         (0, few) => format!("rows with too few trials for an interval: {few}"),
         (none, 0) => format!("rows not measured for want of time: {none}"),
         (none, few) => format!("rows not measured: {none}, with too few trials: {few}"),
     };
-    let advice = match is_written_enough {
-        true => "more to be written (--max-write)",
-        false => "more time (--max-time, without --quick)",
-    };
+    let advice = "more time (--max-time, without --quick), or more to be written (--max-write)";
     Some(match missing.is_empty() || measured.is_empty() {
         true => Finding::new(Note, text, advice),
         false => {
