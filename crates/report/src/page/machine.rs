@@ -8,9 +8,6 @@ use serde_json::Value;
 use crate::text::{self, Joined};
 use crate::{label, quantity};
 
-/// The member that [`super::storage`] shows.
-const STORAGE: &str = "storage";
-
 /// Members and their values, nested names joined by a space; empty and unread members last.
 pub(crate) fn pairs(environment: &Value) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
@@ -28,8 +25,7 @@ fn collect(prefix: &str, value: &Value, pairs: &mut Vec<(String, String)>) {
         }
         return;
     };
-    let is_shown_elsewhere = |key: &str| prefix.is_empty() && key == STORAGE;
-    for (key, member) in members.iter().filter(|(key, _)| !is_shown_elsewhere(key)) {
+    for (key, member) in members {
         let path = if prefix.is_empty() { key.clone() } else { format!("{prefix} {key}") };
         collect(&path, member, pairs);
     }
@@ -81,7 +77,7 @@ pub(crate) fn headline(environment: &Value) -> String {
 
 /// Filesystem and disk of the first place that was measured: `ext4 on vda (virtio)`.
 pub(crate) fn place(environment: &Value) -> String {
-    let place = &environment[STORAGE][0];
+    let place = &environment["storage"][0];
     let mut layers = place["layers"].as_array().into_iter().flatten();
     let disk = layers.rfind(|layer| layer["kind"] == "disk");
     let text = |key: &str| disk?[key].as_str();

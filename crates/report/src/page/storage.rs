@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{Block, Pairs, PairsKind, Section};
+use super::{Block, Section};
 use crate::text::{self, Joined};
 use crate::{label, order, quantity, style::Tone};
 
@@ -21,18 +21,11 @@ pub(super) struct Chain {
     pub remarks: Vec<String>,
 }
 
-/// Adds what the places stand on: one chain each, and every layer in full behind a name.
+/// Adds what the places stand on: one chain each.
 pub(super) fn push(section: &mut Section, environment: &Value) {
     for Chain { line, remarks } in chains(environment) {
         section.push(Block::Text(line, Tone::Plain));
         remarks.into_iter().for_each(|remark| section.push(Block::Text(remark, Tone::Warn)));
-    }
-    let blocks: Vec<Block> = objects(environment, "storage")
-        .flat_map(|place| objects(place, "layers"))
-        .flat_map(details)
-        .collect();
-    if !blocks.is_empty() {
-        section.push_for_browser(Block::folded("Every layer", blocks));
     }
 }
 
@@ -42,8 +35,7 @@ pub(super) fn chains(environment: &Value) -> Vec<Chain> {
 }
 
 fn chain(place: &Value) -> Chain {
-    let layers: Vec<&Value> =
-        objects(place, "layers").filter(|layer| !is_repeated(place, layer)).collect();
+    let layers: Vec<&Value> = objects(place, "layers").collect();
     let mut line = words(place, "place").unwrap_or("a place without a name").to_owned();
     let mut has_mount = false;
     for layer in &layers {
@@ -85,18 +77,8 @@ fn words<'a>(of: &'a Value, key: &str) -> Option<&'a str> {
     of[key].as_str().filter(|text| !text.is_empty())
 }
 
-fn facts(layer: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    layer.as_object().into_iter().flatten()
-}
-
 fn kind(layer: &Value) -> &str {
     words(layer, "kind").unwrap_or("layer")
-}
-
-/// Whether a layer only says that the place itself is the device.
-fn is_repeated(place: &Value, layer: &Value) -> bool {
-    let name = words(layer, "name").filter(|_| facts(layer).count() <= 2);
-    name.is_some_and(|name| words(place, "place") == Some(&format!("/dev/{name}")))
 }
 
 fn layer_text(layer: &Value) -> String {
@@ -122,26 +104,11 @@ fn layer_text(layer: &Value) -> String {
             format!("{name}, a loop device on the file {backing}{caching}")
         }
         "partition" => name.to_owned(),
-        "dm" => match words(layer, "type") {
-            Some("crypt") => format!("{name}, encrypted (dm-crypt)"),
-            Some("lvm" | "linear") => format!("{name}, a logical volume"),
-            Some(kind) if kind != "unknown" => format!("{name}, device mapper ({kind})"),
-            _ => format!("{name}, device mapper"),
-        },
-        "md" => {
-            let level = words(layer, "level").unwrap_or("RAID of unknown level");
-            format!("{name}, {level}{}", members(layer))
-        }
+        "dm" => format!("{name}, device mapper ({})", words(layer, "type").unwrap_or("unknown")),
+        "md" => format!("{name}, {}", words(layer, "level").unwrap_or("RAID of unknown level")),
         "disk" => disk_text(name, layer),
         kind => unknown_layer(kind, layer),
     }
-}
-
-/// The devices that an array is made of, where the record names them.
-fn members(layer: &Value) -> String {
-    let names = layer["members"].as_array().into_iter().flatten();
-    let names = names.filter_map(Value::as_str).joined(", ");
-    if names.is_empty() { names } else { format!(" of {names}") }
 }
 
 fn mount_text(layer: &Value) -> String {
@@ -228,19 +195,11 @@ fn limit_text(limit: &Value) -> Option<String> {
 
 /// A layer of a kind that this version has not heard of: whatever the record says.
 fn unknown_layer(kind: &str, layer: &Value) -> String {
-    let told = facts(layer).filter(|(key, value)| *key != "kind" && !value.is_null());
+    let told = layer.as_object().into_iter().flatten();
+    let told = told.filter(|(key, value)| *key != "kind" && !value.is_null());
     std::iter::once(kind.to_owned())
         .chain(told.map(|(key, value)| label::parameter(key, value)))
         .joined(" ")
-}
-
-/// Every member of a layer as pairs.
-fn details(layer: &Value) -> [Block; 2] {
-    let heading = [Some(kind(layer)), words(layer, "name")].into_iter().flatten().joined(" ");
-    let told = facts(layer).filter(|(key, _)| !matches!(key.as_str(), "kind" | "name"));
-    let pairs = told.map(|(key, value)| (label::noun(key), label::plain(key, value)));
-    let pairs = Block::Pairs(Pairs::new(PairsKind::Facts, pairs));
-    [Block::Heading(heading, Tone::Plain), pairs]
 }
 
 #[cfg(test)]
@@ -282,7 +241,7 @@ mod tests {
              "link": {"name": "SATA 6 Gb/s", "bytes_per_s": 629145600}}],
             "free_bytes": 1073741824_u64}));
         let expected = "img on xfs → loop0, a loop device on the file /srv/disk.img, through the \
-            page cache → ext4 → vg-home, encrypted (dm-crypt) → md0, raid1 of sda1, sdb1 → sda1 → bcache cache \
+            page cache → ext4 → vg-home, device mapper (crypt) → md0, raid1 → sda1 → bcache cache \
             4 KiB bcache0 → sda, rotating, size unknown · link SATA 6 Gb/s, 600 MiB/s · 1.00 GiB free";
         assert_eq!(chain.line, expected);
     }
