@@ -7,7 +7,7 @@ use flatout_measure::evidence::{EVIDENCE, Evidence};
 use flatout_measure::record::{Outcome, Status};
 use flatout_measure::sampler::fact;
 use flatout_measure::{statistics, warning};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::page::{trials, units};
 use crate::text::{self, Joined};
@@ -41,12 +41,11 @@ fn heading(key: &str, outcome: &Outcome) -> String {
     }
 }
 
-/// Facts that are told in one line together: what the harness took, and what became of the trials;
-/// the outliers, of which a warning tells; and trials one by one, which have a table.
-const FACTS_MERGED: [&str; 13] = [
+/// Facts that are told in other words: what the harness took, and what became of the trials; the
+/// outliers, of which a warning tells; and trials one by one, which have a table.
+const FACTS_MERGED: [&str; 12] = [
     "harness_ns_per_block",
     fact::HARNESS_OVERHEAD_NS.name(),
-    "generate_s",
     fact::OUTLIER_INDICES.name(),
     fact::OVERHEAD_RATIO.name(),
     fact::TRIALS_RUN.name(),
@@ -77,9 +76,7 @@ pub(crate) fn pairs(outcome: &Outcome) -> Vec<(String, String)> {
     lines.figure(outcome);
     lines.trials(outcome);
     for key in FACTS_AFTER.split(' ') {
-        if key == "passes" {
-            lines.passes(outcome);
-        } else if !is_told_elsewhere(key, outcome) {
+        if !is_told_elsewhere(key, outcome) {
             lines.fact(key, outcome);
         }
     }
@@ -89,7 +86,7 @@ pub(crate) fn pairs(outcome: &Outcome) -> Vec<(String, String)> {
     };
     let others = outcome.audit.keys().filter(|key| !is_known(key));
     others.for_each(|key| lines.fact(key, outcome));
-    lines.harness(&outcome.audit);
+    lines.harness(outcome);
     lines.warnings(outcome);
     lines.pairs
 }
@@ -165,17 +162,6 @@ impl Lines {
         self.push("between runs", &text);
     }
 
-    /// How often the same bytes were gone through; the digest is that of one pass.
-    fn passes(&mut self, outcome: &Outcome) {
-        match outcome.fact_count("passes") {
-            Some(passes) if passes > 1 && outcome.audit.contains_key("digest_xor32") => {
-                let count = quantity::count(passes);
-                self.push("passes", &format!("{count} (the digest covers one)"));
-            }
-            _ => self.fact("passes", outcome),
-        }
-    }
-
     /// What became of several trials; of a single one there is nothing to say.
     fn trials(&mut self, outcome: &Outcome) {
         let count = |key: &str| outcome.fact_count(key);
@@ -200,22 +186,10 @@ impl Lines {
         }
     }
 
-    /// The harness's own cost and its share of the time.
-    fn harness(&mut self, audit: &Map<String, Value>) {
-        let number = |key: &str| audit.get(key).and_then(Value::as_f64);
-        let per = |key: &str, what: &str| {
-            number(key).map(|ns| format!("{} per {what}", quantity::value("ns", ns)))
-        };
-        let cost = per("harness_ns_per_block", "block");
-        let cost = cost.or_else(|| per(fact::HARNESS_OVERHEAD_NS.name(), "trial")).or_else(|| {
-            let seconds = number("generate_s")?;
-            Some(format!("{} generating data", quantity::value("s", seconds)))
-        });
-        let share = number(fact::OVERHEAD_RATIO.name())
-            .map(|share| format!("{} of the time", quantity::percent(share)));
-        let aside = share.as_deref().filter(|_| cost.is_some()).unwrap_or_default();
-        if let Some(text) = cost.as_ref().or(share.as_ref()) {
-            self.push("overhead", &text::with_aside(text, aside));
+    /// The share of the time that measuring took.
+    fn harness(&mut self, outcome: &Outcome) {
+        if let Some(share) = outcome.fact_number(fact::OVERHEAD_RATIO.name()) {
+            self.push("overhead", &format!("{} of the time", quantity::percent(share)));
         }
     }
 
@@ -410,10 +384,8 @@ mod tests {
     fn the_cost_of_the_harness_is_one_line() {
         let audit = json!({"harness_ns_per_block": 2.3, "overhead_ratio": 0.0004});
         let found = of("read/file", 1e9, 1, audit);
-        assert_eq!(line(&found, "overhead"), Some("2.30 ns per block (0.04 % of the time)"));
-        assert_eq!(found.matches("overhead").count(), 1);
-        let found = of("write/file", 1e9, 1, json!({"generate_s": 0.01, "overhead_ratio": 0.02}));
-        assert_eq!(line(&found, "overhead"), Some("10.0 ms generating data (2.0 % of the time)"));
+        assert_eq!(line(&found, "overhead"), Some("0.04 % of the time"));
+        assert!(!found.contains("harness"), "{found}");
     }
 
     #[test]
@@ -450,14 +422,6 @@ mod tests {
         let found = summary(&around);
         assert!(found.contains("rate to device") && found.contains("(to device)"), "{found}");
         assert!(found.contains("time to device") && !found.contains("to cache"), "{found}");
-    }
-
-    #[test]
-    fn a_digest_of_many_passes_covers_one() {
-        let audit = json!({"passes": 65536, "digest_xor32": "00000000"});
-        let found = of("read/file", 1e9, 1, audit);
-        assert_eq!(line(&found, "passes"), Some("65,536 (the digest covers one)"));
-        assert_eq!(line(&of("read/file", 1e9, 1, json!({"passes": 1})), "passes"), Some("1"));
     }
 
     #[test]

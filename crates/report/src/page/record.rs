@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use flatout_measure::load;
 use flatout_measure::record::{Outcome, Record};
 
-use super::notes::Notes;
+use super::notes::{self, Notes};
 use super::race::{self, Race};
 use super::{Block, Commands, Folded, Page, Pairs, PairsKind, Part, Section};
 use super::{audit, commands, facts, findings, latency, machine};
@@ -13,7 +13,7 @@ use super::{pair_matrix, pictures, race_tables};
 use super::{rows, storage, summary, trials, units};
 use crate::chart::sweep::{self, Sweep};
 use crate::style::Tone;
-use crate::{identity, label, order, quantity, text};
+use crate::{label, order, quantity, text};
 
 /// Everything that a record says, and what earlier ones of the same machine say of its figures.
 pub(crate) fn of_record(record: &Record, earlier: &[Record]) -> Page {
@@ -53,7 +53,7 @@ pub(crate) fn of_record(record: &Record, earlier: &[Record]) -> Page {
         page.sections.push(Section::new(Part::Verdict, "Verdict").with(verdict));
     }
     page.sections.extend(facts_of_machine(record).filter(|_| is_ours));
-    let mut notes = Notes::of(record);
+    let mut notes = Notes::default();
     page.sections.extend(areas(record, &race, &mut notes));
     page.sections.extend(footnotes(record, &notes));
     page
@@ -69,25 +69,11 @@ fn title(record: &Record, machine: &str) -> String {
     if !is_ours(record) {
         return machine.to_owned();
     }
-    let moved = record.results.first().filter(|outcome| label::moves_files(outcome));
-    let (command, about) = match moved {
-        Some(first) => {
-            let mut files: Vec<&str> = record.results.iter().filter_map(label::file).collect();
-            files.dedup();
-            let name = files.first().map_or(machine, |file| identity::base_name(file));
-            let more = files.len().saturating_sub(1);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            (label::area(&first.id), format!("{name}{more}"))
-        }
-        None => {
-            let is_known =
-                |word: &&String| text::is_among(word, "read write bench versus tune sum");
-            let command = record.start.argv.iter().skip(1).find(is_known);
-            (command.map_or("bench", String::as_str), machine.to_owned())
-        }
-    };
-    let colon = if about.is_empty() { "" } else { ": " };
-    format!("flatout {command}{colon}{about}")
+    let is_known = |word: &&String| text::is_among(word, "read write bench versus tune sum");
+    let command = record.start.argv.iter().skip(1).find(is_known);
+    let command = command.map_or("bench", String::as_str);
+    let colon = if machine.is_empty() { "" } else { ": " };
+    format!("flatout {command}{colon}{machine}")
 }
 
 fn facts_of_machine(record: &Record) -> Option<Section> {
@@ -226,7 +212,7 @@ fn footnotes(record: &Record, notes: &Notes) -> Option<Section> {
     let loops = record.results.iter().filter_map(|row| Some(&*label::latency(row)?.loop_kind));
     let loops: BTreeSet<&str> = loops.collect();
     let meanings = loops.into_iter().filter_map(latency::meaning).map(str::to_owned);
-    legend.extend(meanings.chain(notes.outliers()).map(|text| ("", text)));
+    legend.extend(meanings.chain(notes::outliers(record)).map(|text| ("", text)));
     let footnotes = notes.footnotes();
     if legend.is_empty() && footnotes.is_empty() {
         return None;

@@ -19,7 +19,7 @@ pub(super) fn push(section: &mut Section, comparison: &Comparison) {
     let (results, charts) = (results.collect(), comparison.charts.clone());
     let record = Record { results, charts, ..Record::default() };
     let record = units::shown(&record);
-    let mut notes = Notes::of(&record);
+    let mut notes = Notes::default();
     let of_record = record.charts.iter().filter_map(|chart| sweep::of(&record.results, chart));
     let rows: Vec<&Outcome> = record.results.iter().collect();
     let derived = view::derived(&record.charts, &rows);
