@@ -69,7 +69,7 @@ fn title(record: &Record, machine: &str) -> String {
     if !is_ours(record) {
         return machine.to_owned();
     }
-    let is_known = |word: &&String| text::is_among(word, "read write bench versus tune sum");
+    let is_known = |word: &&String| text::is_among(word, "read write copy bench versus tune sum");
     let command = record.start.argv.iter().skip(1).find(is_known);
     let command = command.map_or("bench", String::as_str);
     let colon = if machine.is_empty() { "" } else { ": " };
