@@ -1,4 +1,4 @@
-//! The machine in a dozen facts, for the top of a page.
+//! The machine in a dozen facts, for the top of a page; and the names of what could not be read.
 //!
 //! Facts come from the environment and, where the environment only repeats what the machine says
 //! of itself, from rows that measured it: the clock under load. Members are looked for by name;
@@ -35,6 +35,7 @@ pub(crate) fn facts(record: &Record) -> Vec<(&'static str, String)> {
         told("governor", text("governor")),
         told("mitigations", mitigations(environment)),
         told("load before", load(environment)),
+        ("could not be read", unread(environment)),
     ]);
     facts
 }
@@ -115,6 +116,35 @@ fn load(environment: &Value) -> Option<String> {
     (!words.is_empty()).then(|| format!("{words} (1, 5, 15 minutes)"))
 }
 
+/// Names of the members that are null though every machine has such a thing.
+fn unread(environment: &Value) -> String {
+    let mut names: Vec<String> = Vec::new();
+    gather("", environment, &mut names);
+    let names = order::distinct(names.into_iter());
+    if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+}
+
+fn gather(owner: &str, value: &Value, names: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            let own = members.get("name").and_then(Value::as_str).unwrap_or(owner);
+            for (key, member) in members {
+                match member {
+                    Value::Null if label::ABSENT.contains(&key.as_str()) => {}
+                    Value::Null => {
+                        let noun = label::noun(key);
+                        let text = if own.is_empty() { noun } else { format!("{noun} of {own}") };
+                        names.push(text);
+                    }
+                    nested => gather(own, nested, names),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| gather(owner, item, names)),
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use flatout_measure::record::{End, Outcome, Start};
@@ -133,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_is_named() {
+    fn what_could_not_be_read_is_named_and_what_is_not_there_is_not() {
         let environment = json!({
             "cpu_model": "Xeon", "cpus_online": 2, "cpus_allowed": 1, "cpu_quota_cpus": null,
             "governor": null, "hypervisor": true,
@@ -141,6 +171,7 @@ mod tests {
             "mitigations": {"a": "Mitigation: Retpolines", "b": "Vulnerable", "c": "Not affected"}
         });
         let told = record(environment, Vec::new());
+        assert_eq!(text(&told, "could not be read"), "governor, link of vda");
         assert_eq!(text(&told, "CPU"), "Xeon, 2 CPUs, 1 of them allowed");
         assert_eq!(text(&told, "governor"), "could not be read");
         assert_eq!(text(&told, "memory"), "could not be read");

@@ -11,7 +11,7 @@ const FIGURES: &str = "[...document.querySelectorAll('figure[data-chart]')]";
 const LEAST_CONTRAST: f64 = 4.5;
 
 /// Pictures that a page of everything must have, by the beginning of their names.
-const WANTED: [&str; 23] = [
+const WANTED: [&str; 27] = [
     "cache/block-sweep by block_bytes",
     "cache/thread-sweep by threads",
     "cache/series by block_bytes",
@@ -29,11 +29,15 @@ const WANTED: [&str; 23] = [
     "network/tcp-latency by streams",
     "bars-calls",
     "copy/by-count by files",
+    "copy/by-pieces by files",
+    "copy/by-depth by tree_depth",
     "bars-trees",
     "runs Each run: deviation",
     "versus/dd-copy by bytes",
     "versus/dd-copy-speed by bytes",
     "bars-race-copy",
+    "versus/copy by files",
+    "versus/copy by tree_depth",
     "runs Each run: copy",
 ];
 
@@ -45,8 +49,8 @@ fn list(value: &Value) -> Vec<Value> {
 pub fn every_picture_has_its_values(browser: &mut Browser, url: &str, record: &Record) {
     let found = browser.value(&format!(
         "{FIGURES}.map(figure => {{
-            const plot = figure.querySelector('.plot');
-            const fields = [...figure.querySelectorAll('.plot i, .bar-row:not(.bar-axis)')];
+            const plot = figure.querySelector('.plot:not(.other)');
+            const fields = [...figure.querySelectorAll('.plot:not(.other) i, .bar-row:not(.bar-axis)')];
             const own = figure.getBoundingClientRect();
             const drawn = plot ? plot.querySelectorAll('svg path.run, svg path.marker').length
                 : figure.querySelectorAll('.bar-fill').length;
@@ -100,7 +104,7 @@ pub fn hover_shows_the_value(browser: &mut Browser, _: &str, _: &Record) {
     let count = browser.value(&format!("{FIGURES}.length")).as_u64().expect("a count");
     for at in 0..count {
         let field = format!(
-            "(() => {{ const f = [...{FIGURES}[{at}].querySelectorAll('.plot i, .bar-row:not(.bar-axis)')]; \
+            "(() => {{ const f = [...{FIGURES}[{at}].querySelectorAll('.plot:not(.other) i, .bar-row:not(.bar-axis)')]; \
              return f[f.length - 1]; }})()"
         );
         if browser.value(&format!("{field}.closest('details:not([open])') !== null")) == true {
@@ -131,7 +135,7 @@ pub fn switches_hide_and_show(browser: &mut Browser, url: &str, _: &Record) {
         }
         let shown = |class: &str| {
             format!(
-                "[...{figure}.querySelectorAll('.plot {class}')]\
+                "[...{figure}.querySelectorAll('.plot:not(.other) {class}')]\
                  .filter(e => getComputedStyle(e).display !== 'none').length"
             )
         };
@@ -148,6 +152,30 @@ pub fn switches_hide_and_show(browser: &mut Browser, url: &str, _: &Record) {
         switched += 1;
     }
     assert!(switched > 5 || !url.ends_with("/everything.html"), "{switched}");
+}
+
+/// The same figures on the other axis: one drawing is shown at a time, with all its fields.
+pub fn the_axis_can_be_changed(browser: &mut Browser, url: &str, _: &Record) {
+    let shown = "[...figure.querySelectorAll('.plot')].filter(e => getComputedStyle(e).display !== 'none')\
+                 .map(e => [e.className, e.querySelectorAll('i').length])";
+    let figures = browser.value(&format!(
+        "{FIGURES}.map((figure, at) => [figure, at]).filter(([f]) => f.querySelector('.to-log')\
+         && !f.closest('details:not([open])')).map(([f, at]) => at)"
+    ));
+    let figures = list(&figures);
+    assert!(figures.len() > 3 || !url.ends_with("/everything.html"), "{figures:?}");
+    for at in figures {
+        let figure = format!("{FIGURES}[{at}]");
+        let mut after = |word: &str| {
+            browser.click(&format!("{figure}.querySelector('.to-{word}')"));
+            let found = browser.value(&format!("(figure => {shown})({figure})"));
+            assert_eq!(list(&found).len(), 1, "{found}");
+            let class = found[0][0].as_str().expect("a class");
+            assert!(class.ends_with(word), "{found}");
+            found[0][1].clone()
+        };
+        assert_eq!(after("log"), after("linear"));
+    }
 }
 
 /// Text stands out from what is behind it, in both colours; and the colours differ.
