@@ -201,6 +201,7 @@ fn the_top_has_a_bar_per_area_and_what_could_not_be_read() {
     let bars = top.matches("<span class=\"bar\">").count();
     assert_eq!((bars, top.matches("<dd>limit: ").count()), (bars, bars));
     assert!(bars >= 7, "{bars}");
+    assert!(top.contains("<dt>could not be read</dt><dd>governor, link of vda</dd>"));
     assert!(top.contains("2.50 GHz (f64 multiply-add avx512), 3.00 GHz (no load), measured"));
     assert_eq!(top.matches("<details><summary><b>").count(), 6);
 }
