@@ -1,7 +1,5 @@
 //! The timed region of a read: lanes over a range, passes over a file, caches cleared between.
 
-use std::io::ErrorKind;
-
 use flatout_io::digest::Xor32;
 use flatout_io::scan::{self, Pass, Plan, Scanner, Tally, Zeros};
 use flatout_io::{Caching, Engine, Fallback, Kind, Lane, Stop, Tuning};
@@ -248,7 +246,7 @@ impl Reader {
             self.choice.tuning.engine == Engine::Mmap && self.source.kind() == Kind::Sized;
         if is_mapped
             && let Err(Error::Io(IoError::System { source, .. })) = &ran
-            && source.kind() == ErrorKind::OutOfMemory
+            && source.kind() == std::io::ErrorKind::OutOfMemory
         {
             let text = "mmap left no memory for all threads; read with sync";
             total.warn(warning::MMAP_REFUSED, text);
