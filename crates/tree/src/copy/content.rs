@@ -307,8 +307,9 @@ impl<'a> Content<'a> {
         if wanted.is_none() && self.fingerprint().is_some() {
             method = Method::Sync;
         }
-        // The kernel may share extents where it is asked to copy, and holes with them.
-        let fills = self.options.sparse == When::Never;
+        // The kernel may share extents where it is asked to copy, and holes with them; ext4 has none to share.
+        let keeps_apart = self.options.reflink == When::Never && pair.facts.target.name != "ext4";
+        let fills = self.options.sparse == When::Never || keeps_apart;
         if (fills && method == Method::CopyFileRange) || !pair.may(method) {
             method = Method::Sync;
         }

@@ -24,12 +24,17 @@ fn filesystems_that_share_extents_share_them() {
             assert_eq!(copied.method, Some(Method::Reflink), "{kind}");
             assert_eq!((copied.bytes_moved, copied.length_bytes), (300_000, 300_000));
         }
-        let options = CopyOptions { reflink: When::Never, ..options() };
-        let (source, target) = (home.file(), home.file());
-        fill(&source);
-        let copied = copy(&source, &target, &options, &Methods::default()).unwrap();
-        assert_same(&source, &target);
-        assert_eq!(copied.method, Some(Method::Splice), "{kind}");
+        // Asked to copy, the kernel would share them, too.
+        for (method, expected) in
+            [(None, Method::Splice), (Some(Method::CopyFileRange), Method::Sync)]
+        {
+            let options = CopyOptions { reflink: When::Never, method, ..options() };
+            let (source, target) = (home.file(), home.file());
+            fill(&source);
+            let copied = copy(&source, &target, &options, &Methods::default()).unwrap();
+            assert_same(&source, &target);
+            assert_eq!(copied.method, Some(expected), "{kind}");
+        }
     }
 }
 
