@@ -191,6 +191,11 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("symbolic links elsewhere", "mkdir s t; echo f > s/f; $CP -sv s/f t; $CP -rsv s t"),
     ("symlink-slash", "mkdir dir; ln -s dir symlink; $CP -dR symlink/ s; $CP -dR symlink t"),
     (
+        "targets with slashes",
+        "mkdir s; echo f > s/f; for t in t t/ t// t/. t/./; do for l in 'mkdir t' 'ln -s u t'; do mkdir u; $l
+         for o in -rTv -rv; do $CP $o s $t; echo $?; $CP $o s/. $t; echo $?; done; rm -r t u; done; done",
+    ),
+    (
         "thru-dangling",
         "ln -s no-such dangle; echo hi > f; for o in '' -f; do $CP $o f dangle; done; ls no-such
          POSIXLY_CORRECT=1 $CP f dangle; cat no-such; ln -s loop loop; $CP -f f loop; cat loop

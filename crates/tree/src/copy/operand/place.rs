@@ -51,9 +51,8 @@ pub(super) fn exact_target(
         return Ok(path.to_owned());
     }
     match rustix::fs::lstat(path) {
-        Ok(_) if is_dot => Ok(path.to_owned()),
-        // What the slash follows is to be followed by everybody.
-        Ok(_) => Ok(path.join(".")),
+        // What the slash follows is followed by everybody.
+        Ok(_) => Ok(path.to_owned()),
         Err(Errno::NOENT) if !is_dot => {
             match rustix::fs::stat(parent(stripped)) {
                 // There is nothing in which it could be made.
