@@ -139,7 +139,8 @@ impl Temporaries {
         if has_attribute(directory, StatxAttributes::APPEND) {
             return Err(Refusal::of("replace")(Errno::PERM));
         }
-        let (mut last, mut name) = (Errno::EXIST, self.name_for(target, false));
+        let mut last = Refusal::of("replace")(Errno::EXIST);
+        let mut name = self.name_for(target, false);
         for _ in 0..ATTEMPTS {
             let made = make(&name);
             if made.as_ref().is_err_and(|refusal| refusal.errno() == Some(Errno::EXIST)) {
@@ -148,18 +149,15 @@ impl Temporaries {
                 }
                 continue;
             }
-            let moved = made.is_ok().then(|| put(&name));
+            let done = made.and_then(|()| put(&name));
             // Of two names of one file the kernel renames none.
             let _gone = rustix::fs::unlinkat(directory, &name, AtFlags::empty());
-            if let Some(Err(refusal)) = &moved
-                && refusal.errno() == Some(Errno::NOENT)
-            {
-                last = Errno::NOENT;
-                continue;
+            match done {
+                Err(refusal) if refusal.errno() == Some(Errno::NOENT) => last = refusal,
+                done => return done,
             }
-            return made.and(moved.unwrap_or(Ok(())));
         }
-        Err(Refusal::of("replace")(last))
+        Err(last)
     }
 
     /// Has something new take the place of what bears a name; returns what that is called now. Where the kernel

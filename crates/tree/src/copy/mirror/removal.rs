@@ -34,8 +34,10 @@ pub(super) enum Fate {
     Gone,
     /// It would go if more might be deleted.
     Spared,
-    /// It, or something in it, is to stay, or could not be removed.
+    /// It, or something in it, is to stay.
     Stays,
+    /// It, or something in it, could not be removed.
+    Failed,
 }
 
 /// Why something goes.
@@ -59,7 +61,7 @@ pub(super) struct Removal<'c> {
     prefix: usize,
     /// Names that are gone.
     removed: u64,
-    /// It is only looked what would go; nothing is said.
+    /// It is only looked what would go.
     rehearses: bool,
 }
 
@@ -88,10 +90,10 @@ impl<'c> Removal<'c> {
         Some(Self { copy, deletion, ignored, shown, path, prefix, removed: 0, rehearses: false })
     }
 
-    /// Whether something that is to make room would go with all that is in it.
-    pub(super) fn would_remove(self, pair: &Pair, name: &CStr) -> bool {
+    /// What would become of something that is to make room.
+    pub(super) fn rehearse(self, pair: &Pair, name: &CStr) -> Fate {
         let mut rehearsal = Self { rehearses: true, ..self };
-        rehearsal.remove(pair, (name, name), Purpose::Room) == Fate::Gone
+        rehearsal.remove(pair, (name, name), Purpose::Room)
     }
 
     /// Removes what bears a name, with all that is in it. `called`: the name that it had.
@@ -205,7 +207,7 @@ impl<'c> Removal<'c> {
             match level.fate {
                 Fate::Gone => self.unlink((at, None), name, purpose, AtFlags::REMOVEDIR),
                 Fate::Spared => self.spare(purpose),
-                Fate::Stays => Fate::Stays,
+                stays => stays,
             }
         });
         // One that is gone from here may have been moved elsewhere.
@@ -374,10 +376,8 @@ impl<'c> Removal<'c> {
     }
 
     fn fail(&self, refusal: Refusal) -> Fate {
-        if !self.rehearses {
-            self.copy.fail(Failure::of(refusal, self.whole_path()));
-        }
-        Fate::Stays
+        self.copy.fail(Failure::of(refusal, self.whole_path()));
+        Fate::Failed
     }
 
     fn fail_io(&self, error: &io::Error) -> Fate {

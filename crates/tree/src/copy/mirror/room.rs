@@ -23,14 +23,12 @@ pub(in crate::copy) fn directory_aside(
     access: Access,
 ) -> Result<(Origin, Option<CString>), Trouble> {
     let copy = entry.copy;
-    let is_named = entry.directory.parent.is_none();
     // What is not to be overwritten stays (`-n`), and the directory is not copied.
     let stays = |rules: Rules| matches!(rules.skip, Skip::Existing | Skip::ExistingFails);
-    let may_go = copy.options.deletion.is_some() && !copy.rules().is_some_and(stays);
+    let may_go = entry.is_mirrored() && !copy.rules().is_some_and(stays);
     if origin == Origin::Fresh
         || !may_go
         || access != Access::Full
-        || is_named
         || entry.in_the_way()?.is_none_or(|found| kind_of(found).is_dir())
     {
         return Ok((origin, None));
@@ -100,16 +98,20 @@ pub(in crate::copy) fn move_over(entry: Entry<'_>, name: &CStr) -> Result<(), Re
 fn take_place(entry: Entry<'_>, name: &CStr) -> Result<(), Refusal> {
     let (at, temporaries) = (entry.pair.target(), &entry.copy.temporaries);
     let removal = Removal::of(entry.copy, entry.directory);
-    if removal.is_some_and(|removal| removal.would_remove(entry.pair, entry.target)) {
-        let old = temporaries.displace(at, name, entry.target).map_err(Refusal::of(REPLACE))?;
-        if remove(entry, &old) {
-            return Ok(());
+    match removal.map(|removal| removal.rehearse(entry.pair, entry.target)) {
+        Some(Fate::Gone) => {
+            let old = temporaries.displace(at, name, entry.target);
+            let old = old.map_err(Refusal::of(REPLACE))?;
+            if remove(entry, &old) {
+                return Ok(());
+            }
+            if let Ok(file) = temporaries.displace(at, &old, entry.target) {
+                let _gone = rustix::fs::unlinkat(at, &file, AtFlags::empty());
+            }
         }
-        if let Ok(file) = temporaries.displace(at, &old, entry.target) {
-            let _gone = rustix::fs::unlinkat(at, &file, AtFlags::empty());
-        }
-    } else {
-        remove(entry, entry.target);
+        // What went wrong in looking may go right the next time, and all be gone.
+        Some(Fate::Failed) | None => {}
+        Some(Fate::Stays | Fate::Spared) => _ = remove(entry, entry.target),
     }
     Err(Refusal::because(OVERWRITE, "what is there stays"))
 }
