@@ -119,10 +119,8 @@ impl Standing {
             return Ok(Self::Skipped);
         }
         if kind_of(found).is_dir() {
-            return match entry.displaces() {
-                true => Ok(Self::Removed),
-                false => Err(obstacle(OVERWRITE, DIRECTORY_OVER)),
-            };
+            let removed = entry.displaces().then_some(Self::Removed);
+            return removed.ok_or_else(|| obstacle(OVERWRITE, DIRECTORY_OVER));
         }
         refuse_just_made(entry, &found)?;
         if let Some(backups) = &copy.backups {

@@ -100,8 +100,7 @@ fn take_place(entry: Entry<'_>, name: &CStr) -> Result<(), Refusal> {
     let removal = Removal::of(entry.copy, entry.directory);
     match removal.map(|removal| removal.rehearse(entry.pair, entry.target)) {
         Some(Fate::Gone) => {
-            let old = temporaries.displace(at, name, entry.target);
-            let old = old.map_err(Refusal::of(REPLACE))?;
+            let old = temporaries.displace(at, name, entry.target).map_err(Refusal::of(REPLACE))?;
             if remove(entry, &old) {
                 return Ok(());
             }
