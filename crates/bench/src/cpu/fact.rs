@@ -51,6 +51,4 @@ pub(super) const AVERAGE_FLOP_PER_S: Key = Key::new("average_flop_per_s", Merge:
 pub(super) const BEST_FLOP_PER_S: Key = Key::new("best_flop_per_s", Merge::Max);
 /// Half of the 95 % interval of these ÷ their median.
 pub(super) const HALF_WIDTH: Key = Key::last("half_width");
-/// Trials of which the best one is the figure.
-pub(super) const CHOSEN_FROM_TRIALS: Key = Key::last("chosen_from_trials");
 pub(super) const OWN_TRIALS_PER_S: Key = Key::last("own_trials_per_s");

@@ -16,7 +16,7 @@ use flatout_measure::case::record;
 use flatout_measure::units::percent;
 use flatout_measure::{
     Case, Ceiling, EVIDENCE, Evidence, Facts, Happened, Label, Measured, Outcome, Plan, Provenance,
-    Row, Sample, Sampler, TrialError, Unit, Value, Warning, blank, ceiling, statistics, warning,
+    Row, Sample, Sampler, TrialError, Unit, Value, Warning, ceiling, warning,
 };
 use flatout_sys::dgemm::Kernels;
 use flatout_sys::monotonic_ns;
@@ -239,11 +239,6 @@ pub(super) fn outcomes(
                 false => Case::without_time(MatrixRow { id: work.id(), threads, shape: None }),
             };
         let mut rows = sampler.with(terms.plan(share_ns, &sampler.plan)).run(vec![case]);
-        // The short set of all areas has room for no further row.
-        if work == Work::Solve && options.run.extent != Extent::Few {
-            let best: Vec<_> = rows.iter().filter_map(best).collect();
-            rows.extend(best);
-        }
         for row in &mut rows {
             hold(row, double_peak(units, threads));
             prove(row);
@@ -327,19 +322,6 @@ fn sample(
     facts.set_known(fact::AVERAGE_FLOP_PER_S, flop_per_s);
     facts.set_known(fact::BEST_FLOP_PER_S, flop_per_s);
     Ok(Sample { amount, elapsed_ns, facts, ..Sample::default() })
-}
-
-/// The row of the best trial of Linpack, which is what lists of machines show; none without a
-/// figure.
-fn best(measured: &Measured<MatrixRow>) -> Option<Measured<MatrixRow>> {
-    let Measured { row, outcome, .. } = measured;
-    outcome.median?;
-    let row = MatrixRow { id: "cpu/linpack-best", ..*row };
-    let rate = statistics::max(&outcome.samples)?;
-    let facts = Facts::default().with(fact::CHOSEN_FROM_TRIALS, outcome.n);
-    let mut best = Outcome { median: Some(rate), n: 1, samples: vec![rate], ..blank(&row) };
-    best.take_over(outcome);
-    Some(Measured { row, outcome: best, facts, further: Vec::new() })
 }
 
 /// Says what shows that a row with a figure happened.

@@ -1,7 +1,7 @@
 //! Whole rows, from the terms to the facts.
 
-use flatout_measure::Status;
 use flatout_measure::record::Provenance;
+use flatout_measure::{Status, blank};
 
 use super::*;
 
@@ -155,31 +155,9 @@ fn contention_that_was_seen_is_named() {
 }
 
 #[test]
-fn the_best_trial_of_linpack_is_a_row() {
-    let mut row = held(50e9, Provenance::Inferred, None);
-    row.outcome.samples[2] = 60e9;
-    let best = best(&row).unwrap();
-    assert_eq!(
-        (best.row.id, best.outcome.median, best.outcome.n),
-        ("cpu/linpack-best", Some(60e9), 1)
-    );
-    assert_eq!(best.facts.count(fact::CHOSEN_FROM_TRIALS), Some(6));
-}
-
-#[test]
 fn the_plan_makes_the_trials_that_were_asked_for() {
     let plan = terms(None).plan(1_000_000, &Plan::default());
     assert_eq!((plan.min_trials, plan.max_trials, plan.budget_ns), (3, 3, 1_000_000));
-}
-
-#[test]
-fn the_best_trial_is_as_certain_as_its_row() {
-    let mut row = held(72e9, Provenance::Inferred, None);
-    row.outcome.status = Status::Degraded;
-    row.outcome.warnings.push(Warning::new(warning::DISTURBED, "3 of 6 trials"));
-    let best = best(&row).unwrap().outcome;
-    assert_eq!((best.status, best.n), (Status::Degraded, 1));
-    assert!(warning::has(&best.warnings, warning::DISTURBED));
 }
 
 #[test]
