@@ -175,12 +175,12 @@ fn many_operands_take_little_memory() {
     for directory in ["s", "t", "u"] {
         fs::create_dir(folder.join(directory)).unwrap();
     }
-    let names: Vec<String> = (0..60_000).map(|index| format!("s/{index}")).collect();
+    let names: Vec<String> = (0..40_000).map(|index| format!("s/{index}")).collect();
     names.iter().for_each(|name| drop(File::create(folder.join(name)).unwrap()));
     for (first, target) in [("copy", "t"), ("cp", "u")] {
         let words = [first].into_iter().chain(names.iter().map(String::as_str)).chain([target]);
         let argv = words.map(OsString::from).collect();
-        assert_run_small(&format!("60,000 operands of {first}"), argv, Some(folder.path()));
+        assert_run_small(&format!("40,000 operands of {first}"), argv, Some(folder.path()));
         assert_eq!(fs::read_dir(folder.join(target)).unwrap().count(), names.len());
     }
 }
