@@ -65,8 +65,9 @@ pub struct Shape {
 /// (from the median deviation) apart; at most 10 % of the bins of each are nearer to the other;
 /// a straight line fits clearly worse; and most of the step is taken right at the knee.
 ///
-/// Independent noise passes for a knee in 5 of 1000 curves of 12 bins and in none of 3000 of 30
-/// (the tests count), a ramp with noise in 6 of 100,000; a rate that wanders over five bins does in 2 of 100 curves of 30 bins.
+/// Independent noise passes for a knee in 5 of 1000 curves of 12 bins and in none of 3000 of 30, a ramp
+/// with noise in 6 of 100,000 (the tests count); a rate that wanders over five bins does in 2 of 100 curves
+/// of 30 bins.
 /// Not certain: one pause that lasts to the end of the curve cannot be told from a knee.
 ///
 /// Cost: O(n log n) time and a few copies of the rates.
