@@ -86,16 +86,16 @@ fn is_quiet(slower: f64, loads: &[Load], cpus: u32) -> bool {
     slower < QUIET && loads.iter().all(|load| load.running <= f64::from(cpus))
 }
 
-/// How many times slower a thread is by the probe and by how many threads there are, now and, with a
-/// quarter of the weight, within the last minute: one probe is off by half (10 to 25 in six of them
+/// How many times slower a thread is by the probe, and one on each CPU by how many others there are, now and,
+/// with a quarter of the weight, within the last minute: one probe is off by half (10 to 25 in six of them
 /// beside 31 threads on 2 CPUs, 2026-11-26), or finds nothing, since who was asleep goes first.
 fn shared(slower: f64, loads: &[Load], cpus: u32) -> f64 {
     if loads.is_empty() || is_quiet(slower, loads, cpus) {
         return slower;
     }
-    let threads = loads.iter().map(|load| (3.0 * load.running + load.minute + 1.0) / 4.0);
-    let by_load = threads.sum::<f64>() / loads.len() as f64 / f64::from(cpus.max(1));
-    (slower * by_load.max(1.0)).sqrt()
+    let others = loads.iter().map(|load| (3.0 * (load.running - 1.0).max(0.0) + load.minute) / 4.0);
+    let by_load = 1.0 + others.sum::<f64>() / loads.len() as f64 / f64::from(cpus.max(1));
+    (slower * by_load).sqrt()
 }
 
 #[cfg(test)]
@@ -110,11 +110,12 @@ mod tests {
             let seen = shared(slower, &loads, 2);
             assert!((seen - expected).abs() < 1e-9, "{seen}");
         };
-        near(25.0, 31.0, &[30.0, 34.0], 20.0);
+        near(25.0, 31.0, &[30.0, 34.0], (25.0 * 16.5_f64).sqrt());
         near(1.1, 31.0, &[2.0], 1.1);
-        near(1.0, 31.0, &[32.0], 4.0);
+        near(1.0, 30.0, &[31.0], 4.0);
+        near(1.2, 2.0, &[3.0], 2.4_f64.sqrt());
         // It has begun just now.
-        near(4.0, 3.0, &[8.0, 12.0], 4.0 * (8.5_f64 / 8.0).sqrt());
+        near(4.0, 3.0, &[8.0, 12.0], 4.0 * (4.75_f64 / 4.0).sqrt());
         near(3.0, 0.0, &[1.0], 3.0_f64.sqrt());
         near(3.0, 0.0, &[], 3.0);
     }

@@ -174,10 +174,9 @@ impl Tried {
         (files as f64 * self.removing_file_ns) as u64
     }
 
-    /// How many times slower work is that waits for storage most of its time, so that it goes first when it
-    /// wakes: rows of the disk wrote 1/4 beside load 21, and 4/5 beside four loops, on 2 CPUs (AMD EPYC,
-    /// 2026-11-26); by all of the slowdown `bench copy`, `versus` and `tune` announced 0.3 to 0.6 of what they
-    /// wrote (Emerald Rapids, loops, a writer and tests, 2026-11-28).
+    /// How many times slower short programs and trials are, which go first as often as they have waited: by all
+    /// of the slowdown `tune` wrote 1.21 to 1.56 of what it announced, and `versus` was done in 0.34 to 0.74 of
+    /// its time (beside two loops, 2 vCPUs of an AMD EPYC, 2026-11-30).
     pub fn waiting_slowdown(&self) -> f64 {
         self.slowdown.sqrt()
     }

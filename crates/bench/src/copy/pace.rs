@@ -35,7 +35,7 @@ impl Pace {
 
     /// The same on a machine that is as busy as it is now.
     pub(super) fn usual() -> Self {
-        Self { slowdown: Tried::nothing().waiting_slowdown(), ..Self::USUAL }
+        Self { slowdown: Tried::nothing().slowdown, ..Self::USUAL }
     }
 
     /// What was tried in a place.
@@ -54,7 +54,7 @@ impl Pace {
             make_entry_s: tried.copying.entry_ns / 1e9,
             remove_file_s: tried.removing_file_ns / 1e9,
             remove_entry_s: Self::USUAL.remove_entry_s,
-            slowdown: tried.waiting_slowdown(),
+            slowdown: tried.slowdown,
         }
     }
 }

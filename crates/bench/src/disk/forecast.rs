@@ -105,7 +105,7 @@ impl Forecast {
             let each = rows.iter().map(|row| likely_trial(row, cap_bytes, runtime_ns, speed));
             each.fold((0.0, 0.0), |sum: Likely, one| (sum.0 + one.0, sum.1 + one.1))
         };
-        let (usual, now) = (round(1.0), round(speed.tried.waiting_slowdown()));
+        let (usual, now) = (round(1.0), round(speed.tried.slowdown));
         Self { usual, now, ..Self::default() }
     }
 

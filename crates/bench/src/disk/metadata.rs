@@ -76,7 +76,7 @@ pub(super) fn usual_ns(options: &MetadataOptions, tried: Tried) -> u64 {
     let rows = row::rows(&[Test::Fsync], options).len() as f64;
     let synced_ns = trials * rows * of_row.min(trial::CHANGING_NS as f64);
     let all_ns = if options.extent == Extent::Full { FULL_NS } else { QUICK_NS };
-    (all_ns * tried.waiting_slowdown() + synced_ns) as u64
+    (all_ns * tried.slowdown + synced_ns) as u64
 }
 
 /// Part of the time that the second phase gets: one in this many.
