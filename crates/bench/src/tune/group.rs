@@ -138,15 +138,18 @@ impl Group {
     fn trial_ns(&self, tried: &Tried) -> f64 {
         let (bytes, files) = (self.sizes.file_bytes(self.size) as f64, self.files() as f64);
         let cold_byte_ns = if self.cached { 0.0 } else { tried.durable_byte_ns };
-        let moved_ns = match (self.work, self.size) {
-            (Work::Copy, SizeClass::Tiny) => {
-                files * (tried.copying.made_ns + if self.cached { 0.0 } else { COLD_FILE_NS })
+        let cold_file_ns = if self.cached { 0.0 } else { COLD_FILE_NS };
+        // Beside others CPUs are slower than in the moments in which they were tried; storage was tried for
+        // as long as a trial takes.
+        let (computed_ns, stored_ns) = match (self.work, self.size) {
+            (Work::Copy, SizeClass::Tiny) => (files * tried.copying.made_ns, files * cold_file_ns),
+            (Work::Copy, _) => (bytes * tried.copying.byte_ns, bytes * cold_byte_ns),
+            (Work::Write, _) => (0.0, bytes * tried.durable_byte_ns),
+            (Work::Read, _) => {
+                (0.0, bytes * (tried.copying.compared_byte_ns / 2.0).max(cold_byte_ns))
             }
-            (Work::Copy, _) => bytes * (tried.copying.byte_ns + cold_byte_ns),
-            (Work::Write, _) => bytes * tried.durable_byte_ns,
-            (Work::Read, _) => bytes * (tried.copying.compared_byte_ns / 2.0).max(cold_byte_ns),
         };
-        (TRIAL_NS + moved_ns) * tried.waiting_slowdown() + tried.settle_ns
+        (TRIAL_NS + computed_ns) * tried.waiting_slowdown() + stored_ns + tried.settle_ns
     }
 
     /// The work, in words.
