@@ -36,7 +36,6 @@ pub trait Wire: Post {
 }
 
 /// Messages that are on their way at one time.
-#[derive(Debug)]
 pub struct Window<'a> {
     /// Who gets `count` messages each.
     pub to: &'a [usize],

@@ -22,7 +22,6 @@ use crate::workers::{self, ThreadError, lock};
 use accounting::{Account, Accounts, Scope};
 
 /// What the workers of a trial did.
-#[derive(Debug)]
 pub(crate) struct Ran<T> {
     /// One result per worker, in order.
     pub(crate) results: Vec<T>,

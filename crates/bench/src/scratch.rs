@@ -159,7 +159,6 @@ pub struct Wanted {
 }
 
 /// An unnamed file.
-#[derive(Debug)]
 pub struct Scratch {
     file: File,
     length_bytes: u64,

@@ -13,7 +13,6 @@ pub fn announced_at_most(likely_bytes: u64) -> u64 {
 }
 
 /// Bytes that may be written, and how many were.
-#[derive(Debug)]
 pub struct WriteLimit {
     most_bytes: u64,
     taken_bytes: Cell<u64>,

@@ -65,7 +65,6 @@ impl Counted {
 }
 
 /// Looks at the machine from the beginning of a run to its end.
-#[derive(Debug)]
 pub struct LoadWatch {
     begun: Counted,
     is_in_job: bool,

@@ -15,7 +15,6 @@ use crate::standard;
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// A file whose reads end when the user wants to stop.
-#[derive(Debug)]
 pub struct Input {
     file: File,
     cancel: CancelToken,

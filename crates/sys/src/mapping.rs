@@ -44,7 +44,6 @@ static SLOTS: [Slot; MAX_WINDOWS] = [const {
 }; MAX_WINDOWS];
 
 /// A mapped range of a file, read through [`ByteView`]s.
-#[derive(Debug)]
 pub struct Window {
     start: *mut u8,
     offset_bytes: u64,

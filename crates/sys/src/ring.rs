@@ -34,7 +34,6 @@ pub enum Direction {
 }
 
 /// What the kernel has to say about one request.
-#[derive(Debug)]
 pub struct Completion {
     /// The slot whose request ended; it is idle again.
     pub slot: u32,

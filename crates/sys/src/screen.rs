@@ -41,7 +41,6 @@ struct Taken {
 }
 
 /// A screen that is held; dropping it gives it back.
-#[derive(Debug)]
 pub struct Screen(());
 
 /// What ended a wait.

@@ -143,7 +143,6 @@ impl Level {
 }
 
 /// What a kernel works on. Those that it uses (see [`Kernel::uses`]) must have one length.
-#[derive(Debug)]
 pub struct Arrays<'a> {
     /// t.
     pub target: &'a mut [f64],

@@ -26,7 +26,6 @@ pub use kernel::{Form, Kernel, Level, Number, Operation};
 pub(crate) use x86::most_links;
 
 /// A kernel with its numbers, ready to run in any number of threads.
-#[derive(Debug)]
 pub struct Workload {
     kernel: Kernel,
     form: Form,
@@ -40,7 +39,6 @@ pub struct Workload {
     turns_per_pass: u64,
 }
 
-#[derive(Debug)]
 enum Body {
     /// Registers; the scalar loop keeps its numbers in the first bytes of each. The wide loop has
     /// its second half as well, because the loop that has a chain in it takes half at a time.

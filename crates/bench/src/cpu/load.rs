@@ -101,7 +101,6 @@ impl Latencies {
 }
 
 /// A workload and its pace.
-#[derive(Debug)]
 pub(super) struct Load {
     pub(super) workload: Workload,
     pub(super) latencies: Latencies,

@@ -72,7 +72,6 @@ impl Around {
 }
 
 /// A figure of direct writes over blocks that are there, for those that extend their file.
-#[derive(Debug)]
 struct Overwriting {
     tuning: Tuning,
     figure: Figure,

@@ -116,7 +116,6 @@ impl Tally {
 }
 
 /// A thread's workload.
-#[derive(Debug)]
 pub(super) struct LaneWork {
     work: Work,
     /// Next position in the lane's share; of a sequential mix one for reads and one for writes,

@@ -43,7 +43,6 @@ pub(super) struct Attempt<'a> {
 }
 
 /// What one pass did.
-#[derive(Debug)]
 pub(super) struct Pass {
     pub(super) tally: Tally,
     pub(super) elapsed_ns: u64,

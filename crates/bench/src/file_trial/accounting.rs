@@ -101,7 +101,6 @@ const UNTIL_SYNCED: [(Key, Reading); 5] = [
 
 /// The readings of a trial: the work ends when its last request has; of a write, the bytes may
 /// reach the disk only while they are synced.
-#[derive(Debug)]
 pub(crate) struct Accounts {
     pub(crate) before: Account,
     pub(crate) worked: Account,

@@ -74,7 +74,6 @@ impl Account {
 }
 
 /// A stream as its receiver sees it.
-#[derive(Debug)]
 pub struct Ledger {
     account: Account,
     /// One bit per number modulo what is remembered.

@@ -103,7 +103,6 @@ struct Counters {
 }
 
 /// A test as all threads of this end see it.
-#[derive(Debug)]
 struct Test {
     end: End,
     spec: Spec,

@@ -63,7 +63,6 @@ pub enum Clients {
 }
 
 /// What a server tells who runs it.
-#[derive(Debug)]
 pub enum Notice {
     /// A client's session begins, beside so many others.
     Begins(SocketAddr, usize),
@@ -72,7 +71,6 @@ pub enum Notice {
 }
 
 /// A server that listens.
-#[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
     /// Where proofs of streams of datagrams come; nothing is sent from here.

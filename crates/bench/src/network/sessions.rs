@@ -21,7 +21,6 @@ use crate::workers::lock;
 use crate::{Error, Extent};
 
 /// The open sessions.
-#[derive(Debug)]
 pub struct Sessions {
     clients: Vec<RefCell<Client>>,
     /// Why there is none over IPv6 although there should be.

@@ -39,7 +39,6 @@ impl Range {
 }
 
 /// A range of which lanes take shares.
-#[derive(Debug)]
 pub(super) struct Shared {
     start_bytes: u64,
     end_bytes: u64,

@@ -27,7 +27,6 @@ pub(super) enum Way {
 }
 
 /// What the ways have taken so far.
-#[derive(Debug)]
 pub(super) struct Ways {
     lanes: u64,
     begun: AtomicU64,

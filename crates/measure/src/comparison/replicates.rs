@@ -37,7 +37,6 @@ const MOST_STATISTICS: usize = 20_000_000;
 const LEAST_DRAWN: usize = 200;
 
 /// A row in all runs.
-#[derive(Debug)]
 struct Line {
     /// Logarithm of the median of each run, those of the old side first.
     logs: Vec<Option<f64>>,
@@ -54,7 +53,6 @@ struct Line {
 }
 
 /// Rows in the runs of both sides.
-#[derive(Debug)]
 pub(super) struct Replicates {
     lines: Vec<Line>,
     /// What is known besides of those that are kin.

@@ -12,7 +12,6 @@ use super::{Reading, Witness};
 
 /// The real machine. What it cannot read stays as it was read last, or 0, and is never a reason: a total
 /// that began anew would be all that others did since the machine was started.
-#[derive(Debug)]
 pub struct SystemWitness {
     root: PathBuf,
     groups: Groups,

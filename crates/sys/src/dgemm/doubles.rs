@@ -5,7 +5,6 @@ use std::io;
 use crate::buffer::AlignedBuffer;
 
 /// Page-aligned doubles, zero at first and resident.
-#[derive(Debug)]
 pub struct Doubles {
     buffer: AlignedBuffer,
     length: usize,

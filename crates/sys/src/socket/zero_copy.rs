@@ -26,7 +26,6 @@ const WAIT_NS: i64 = 5_000_000;
 ///
 /// The bytes of a call may be read by the kernel until its notice came: whoever changes them
 /// before sends something else, which harms nobody in this process.
-#[derive(Debug)]
 pub struct ZeroCopy<'s> {
     socket: BorrowedFd<'s>,
     calls: u32,

@@ -87,7 +87,6 @@ enum Product {
 }
 
 /// Tiles with their numbers.
-#[derive(Debug)]
 pub(super) struct Tiles {
     product: Product,
     configuration: Configuration,

@@ -52,7 +52,6 @@ pub(crate) const fn most_links(chain: Chain) -> u64 {
 }
 
 /// A chain beside a loop, as the assembly wants it.
-#[derive(Debug)]
 pub(super) struct Sled {
     /// The chain's value, before and after.
     pub(super) value: u64,

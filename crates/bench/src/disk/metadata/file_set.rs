@@ -24,7 +24,6 @@ pub(super) enum Name {
 }
 
 /// A set of files below a directory of its own.
-#[derive(Debug)]
 pub(super) struct FileSet {
     own: OwnedFd,
     pub(super) path: PathBuf,
@@ -35,7 +34,6 @@ pub(super) struct FileSet {
 }
 
 /// One file as a thread sees it.
-#[derive(Debug)]
 pub(super) struct Item {
     pub(super) number: u32,
     /// Place of its directory in [`Share::directories`].
@@ -46,7 +44,6 @@ pub(super) struct Item {
 }
 
 /// The part of a set that one thread works on.
-#[derive(Debug)]
 pub(super) struct Share {
     pub(super) directories: Vec<OwnedFd>,
     /// Files in each of them, those of other threads included.

@@ -40,7 +40,6 @@ pub(crate) const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// A fresh directory. [`TestDirectory::finish`] removes it with all that flatout put into it.
-#[derive(Debug)]
 pub(crate) struct TestDirectory {
     parent: OwnedFd,
     own: OwnedFd,

@@ -15,7 +15,6 @@ use crate::network::frame::{EndReport, FlowReport, MAX_POINTS, TcpPoint};
 const STEP_NS: u64 = 20_000_000;
 
 /// All counters at a moment.
-#[derive(Debug)]
 struct Reading {
     at_ns: u64,
     bytes: Vec<u64>,
@@ -23,7 +22,6 @@ struct Reading {
 }
 
 /// The readings of one test.
-#[derive(Debug)]
 pub(super) struct Readings<'t> {
     test: &'t Test,
     connections: &'t [Connection],

@@ -34,7 +34,6 @@ struct State {
 }
 
 /// A client's part in a round.
-#[derive(Debug)]
 pub struct Part {
     /// The round.
     pub round: Arc<Round>,

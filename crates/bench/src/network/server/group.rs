@@ -16,7 +16,6 @@ const LOOK: Duration = Duration::from_millis(10);
 pub const PATIENCE_NS: u64 = MAX_TEST_NS + 5_000_000_000;
 
 /// So many clients.
-#[derive(Debug)]
 pub struct Group {
     /// How many clients.
     pub clients: u16,

@@ -35,7 +35,6 @@ impl Amount {
 }
 
 /// The targets of all races.
-#[derive(Debug)]
 pub struct Targets {
     folder: PathBuf,
     room: Amount,
