@@ -276,7 +276,7 @@ impl Transfer {
             bytes => bytes as usize,
         };
         let buffer = match self.buffer.take() {
-            Some(buffer) if buffer.len() >= wanted => buffer,
+            Some(buffer) if buffer.as_slice().len() >= wanted => buffer,
             _ => AlignedBuffer::new(wanted).map_err(|error| {
                 TransferError::Memory(Errno::from_io_error(&error).unwrap_or(Errno::NOMEM))
             })?,

@@ -43,16 +43,6 @@ impl AlignedBuffer {
         Ok(buffer)
     }
 
-    /// Length in bytes.
-    pub fn len(&self) -> usize {
-        self.length_bytes
-    }
-
-    /// Always false: a buffer has at least one byte.
-    pub fn is_empty(&self) -> bool {
-        false
-    }
-
     /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: the mapping is `length_bytes` long, initialised (zeroed by the kernel), and
@@ -91,7 +81,7 @@ mod tests {
             assert_eq!(buffer.start() as usize % 4096, 0);
             assert!(buffer.as_slice().iter().all(|&byte| byte == 0));
             buffer.as_mut_slice().fill(7);
-            assert_eq!(buffer.as_slice()[buffer.len() - 1], 7);
+            assert_eq!(buffer.as_slice().last(), Some(&7));
         }
     }
 

@@ -117,7 +117,9 @@ pub fn listen_for_signals() -> io::Result<CancelToken> {
         let descriptor = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         WAKE.get_or_init(|| descriptor);
         for signal in HEEDED {
-            listen(signal)?;
+            if action_of(signal)? != libc::SIG_IGN {
+                install(signal, on_signal, 0)?;
+            }
         }
     }
     Ok(CancelToken::signals())
@@ -174,11 +176,6 @@ pub(crate) type Handler = extern "C" fn(libc::c_int);
 
 fn handler() -> libc::sighandler_t {
     on_signal as Handler as usize
-}
-
-/// Gives the signal our handler, unless whoever started us wanted it ignored.
-fn listen(signal: libc::c_int) -> io::Result<()> {
-    if action_of(signal)? == libc::SIG_IGN { Ok(()) } else { install(signal, on_signal, 0) }
 }
 
 /// What happens when the signal comes.

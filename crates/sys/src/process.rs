@@ -15,7 +15,6 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -43,10 +42,6 @@ pub const GRACE_NS: u64 = 2_000_000_000;
 pub struct Program<'a> {
     /// Program and arguments; the program is looked for along `PATH` unless it has a slash.
     pub argv: &'a [OsString],
-    /// Where it runs; `None`: where we run.
-    pub directory: Option<&'a Path>,
-    /// Environment variables that are set besides.
-    pub environment: &'a [(String, String)],
     /// Bytes of standard output that are kept; more is read and thrown away.
     pub stdout_bytes: usize,
 }
@@ -144,14 +139,15 @@ fn supervise(started: Started, stdout_bytes: usize, limits: &Limits) -> io::Resu
             Ready::Cancelled | Ready::TimedOut => {}
             Ready::Readable => {
                 capture.drain()?;
-                if is_over(&ended) {
+                // The other end of the pipe is closed.
+                if matches!(rustix::io::read(&ended, &mut [0; 1]), Ok(0)) {
                     break End::Itself;
                 }
             }
         }
     };
     let account = match end {
-        End::Itself => result.recv().map_err(|_| lost())?,
+        End::Itself => result.recv().map_err(io::Error::other)?,
         End::TimeOver | End::Cancelled => put_down(&leader, &mut capture, &result)?,
     }?;
     capture.drain()?;
@@ -174,7 +170,7 @@ fn put_down(
     loop {
         match result.recv_timeout(STEP) {
             Ok(account) => return Ok(account),
-            Err(RecvTimeoutError::Disconnected) => return Err(lost()),
+            Err(error @ RecvTimeoutError::Disconnected) => return Err(io::Error::other(error)),
             Err(RecvTimeoutError::Timeout) => capture.drain()?,
         }
         if !killed && monotonic_ns() >= deadline_ns {
@@ -182,15 +178,6 @@ fn put_down(
             killed = true;
         }
     }
-}
-
-fn lost() -> io::Error {
-    io::Error::other("the thread that watched the program is gone")
-}
-
-/// Whether the other end of the pipe is closed.
-fn is_over(ended: &impl AsFd) -> bool {
-    matches!(rustix::io::read(ended, &mut [0; 1]), Ok(0))
 }
 
 /// The pipes of a program, and what came out of them.

@@ -148,16 +148,12 @@ impl Region {
         self.pages
     }
 
-    /// How many of the bytes lie on huge pages, according to `/proc/self/smaps`. Where that is
-    /// hidden, all, if the kernel says that it has put them together; else none.
+    /// How many of the bytes lie on huge pages, according to `/proc/self/smaps`.
     ///
     /// Cost: the kernel walks the page tables of the mappings below this one, some 10 ms per GiB
     /// of base pages. New mappings lie low as a rule, and what lies above is not asked for.
     pub fn huge_bytes(&self) -> Option<u64> {
-        let Ok(smaps) = File::open("/proc/self/smaps") else {
-            let is_huge = self.pages == Pages::Huge && self.collapse().is_ok();
-            return is_huge.then_some(self.length_bytes as u64);
-        };
+        let smaps = File::open("/proc/self/smaps").ok()?;
         // A buffer of a page, because the kernel fills whatever it is given.
         huge_bytes(BufReader::with_capacity(4096, smaps), self.start as u64)
     }

@@ -124,8 +124,8 @@ fn memory_read(row: &Row, files: &TestFiles) -> Result<Sample, TrialError> {
     if sums.into_iter().fold(0, |all, sum| all ^ sum) != files.digest {
         return Err(TrialError::Failed("the memory was not read: its digest differs".to_owned()));
     }
-    let (amount, facts) = (files.memory.len() as f64, Facts::default());
-    let facts = facts.with(fact::BYTES, files.memory.len());
+    let (amount, facts) = (files.memory.as_slice().len() as f64, Facts::default());
+    let facts = facts.with(fact::BYTES, files.memory.as_slice().len());
     let crowd = workers::oversubscribed(threads, affinity::allowed_cpu_count());
     let warnings = crowd.into_iter().collect();
     Ok(Sample { amount, elapsed_ns, facts, warnings, ..Sample::default() })

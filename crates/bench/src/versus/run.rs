@@ -29,8 +29,7 @@ pub struct SystemRunner {
 
 impl Runner for SystemRunner {
     fn run(&mut self, argv: &[OsString], limit_ns: u64) -> Result<Account, String> {
-        let program =
-            Program { argv, directory: None, environment: &[], stdout_bytes: STDOUT_BYTES };
+        let program = Program { argv, stdout_bytes: STDOUT_BYTES };
         let limits = Limits { time_ns: Some(limit_ns), cancel: self.cancel };
         process::run(&program, &limits).map_err(|error| {
             let name = argv.first().map_or("", |name| name.to_str().unwrap_or("?"));

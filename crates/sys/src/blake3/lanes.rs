@@ -29,27 +29,15 @@ pub(super) const PREFETCH_BLOCKS: usize = 4;
 
 /// Which word of the block each of the 14 half rounds takes: the permutation of the message,
 /// applied round by round.
-pub(super) const SCHEDULE: [[usize; 16]; 7] = schedule();
-
-const fn schedule() -> [[usize; 16]; 7] {
-    const PERMUTATION: [usize; 16] = [2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8];
-    let mut rounds = [[0; 16]; 7];
-    let mut word = 0;
-    while word < 16 {
-        rounds[0][word] = word;
-        word += 1;
-    }
-    let mut round = 1;
-    while round < 7 {
-        word = 0;
-        while word < 16 {
-            rounds[round][word] = rounds[round - 1][PERMUTATION[word]];
-            word += 1;
-        }
-        round += 1;
-    }
-    rounds
-}
+pub(super) const SCHEDULE: [[usize; 16]; 7] = [
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
+    [2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8],
+    [3, 4, 10, 12, 13, 2, 7, 14, 6, 5, 9, 0, 11, 15, 8, 1],
+    [10, 7, 12, 9, 14, 3, 13, 15, 4, 0, 11, 2, 5, 8, 1, 6],
+    [12, 13, 9, 11, 15, 10, 14, 8, 7, 2, 5, 3, 0, 1, 6, 4],
+    [9, 14, 11, 5, 8, 12, 15, 1, 13, 3, 0, 10, 2, 6, 4, 7],
+    [11, 15, 5, 0, 1, 9, 8, 6, 14, 10, 2, 12, 3, 4, 7, 13],
+];
 
 /// Where the inputs lie that are hashed side by side.
 pub(super) struct Place {

@@ -74,9 +74,7 @@ pub(super) fn start(program: &Program<'_>) -> io::Result<Started> {
         // From now on the other end can be read. Not before: the result has been sent.
         drop(end_of_end);
     })?;
-    let birth: io::Result<Birth> =
-        birth.recv().map_err(|_| io::Error::other("the thread of the program is gone"))?;
-    Ok(Started { birth: birth?, ended, result })
+    Ok(Started { birth: birth.recv().map_err(io::Error::other)??, ended, result })
 }
 
 fn command(program: &Program<'_>) -> io::Result<Command> {
@@ -94,11 +92,6 @@ fn command(program: &Program<'_>) -> io::Result<Command> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    let variables = program.environment.iter().map(|(name, value)| (name, value));
-    command.envs(variables);
-    if let Some(directory) = program.directory {
-        command.current_dir(directory);
-    }
     Ok(command)
 }
 
@@ -120,11 +113,9 @@ fn live(
     let process = child.id() as libc::pid_t;
     let leader = Leader { process, is_reaped: Arc::new(Mutex::new(false)) };
     let before = Before { parent_bytes: before.parent_bytes.max(parent_bytes()), ..before };
-    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
-        let _ = born.send(Err(io::Error::other("the program has no pipes")));
-        return;
-    };
-    let (stdout, stderr) = (OwnedFd::from(stdout).into(), OwnedFd::from(stderr).into());
+    let piped = "it was started with pipes";
+    let stdout = OwnedFd::from(child.stdout.take().expect(piped)).into();
+    let stderr = OwnedFd::from(child.stderr.take().expect(piped)).into();
     // Should nobody listen, the result goes nowhere either; the program is reaped all the same.
     let _ = born.send(Ok(Birth { leader: leader.clone(), stdout, stderr }));
     let watched = watch(process, is_traced, &before);

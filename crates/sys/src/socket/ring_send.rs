@@ -43,7 +43,7 @@ impl<'s> RingSend<'s> {
         buffer.as_mut_slice()[..bytes.len()].copy_from_slice(bytes);
         let vector = libc::iovec {
             iov_base: buffer.as_mut_slice().as_mut_ptr().cast(),
-            iov_len: buffer.len(),
+            iov_len: bytes.len(),
         };
         // SAFETY: the vector describes `buffer`, which this sender owns and lets go only when the
         // kernel is done with it.
@@ -58,7 +58,7 @@ impl<'s> RingSend<'s> {
     /// # Errors
     /// What the socket or the ring says; `EINVAL` where the kernel has no such request.
     pub fn send(&mut self, length_bytes: usize) -> io::Result<u64> {
-        let length = length_bytes.min(self.buffer.len()) as u32;
+        let length = length_bytes.min(self.buffer.as_slice().len()) as u32;
         let entry = opcode::SendZc::new(
             Fd(self.socket.as_raw_fd()),
             self.buffer.start().cast_const(),

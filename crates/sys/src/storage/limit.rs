@@ -78,10 +78,6 @@ impl IoLimit {
     pub fn name(&self) -> String {
         format!("the I/O limit of the control group {}", self.group)
     }
-
-    fn is_none(&self) -> bool {
-        *self == Self::none(&self.group, self.device)
-    }
 }
 
 type Field = fn(&mut IoLimit) -> &mut Option<u64>;
@@ -98,7 +94,7 @@ fn read_v2(folder: &Path, group: &str) -> Vec<IoLimit> {
     let text = whole(&folder.join("io.max")).unwrap_or_default();
     text.lines()
         .filter_map(|line| parse_io_max(group, line))
-        .filter(|limit| !limit.is_none())
+        .filter(|limit| *limit != IoLimit::none(group, limit.device))
         .collect()
 }
 

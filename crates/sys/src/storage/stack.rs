@@ -176,17 +176,13 @@ impl<'a> Walk<'a> {
 
     /// Goes on in these devices; where none is known, the branch ends in `ground`.
     fn rest_on(&mut self, devices: &[DeviceNumber], ground: Option<Nature>) -> bool {
-        let known: Vec<_> =
-            devices.iter().copied().filter(|device| self.is_known(*device)).collect();
+        let is_known = |device: &DeviceNumber| device.major != 0 && self.folder(*device).is_some();
+        let known: Vec<_> = devices.iter().copied().filter(is_known).collect();
         self.all(&known) || self.ends_in(ground)
     }
 
     fn all(&mut self, devices: &[DeviceNumber]) -> bool {
         devices.iter().filter(|device| self.device(**device)).count() > 0
-    }
-
-    fn is_known(&self, device: DeviceNumber) -> bool {
-        device.major != 0 && self.folder(device).is_some()
     }
 
     /// The block devices of a mount. Filesystems that manage their devices themselves have an
@@ -212,21 +208,12 @@ impl<'a> Walk<'a> {
             let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
             return Some(DeviceNumber { major, minor });
         }
-        let classes = self.root.join("sys/class/block");
         let name = path.strip_prefix("/dev").ok()?;
-        if let Ok(mapped) = name.strip_prefix("mapper") {
-            let wanted = mapped.to_str()?;
-            let all = attribute::names(&classes);
-            let folders = all.iter().map(|name| classes.join(name));
-            let mut fits = folders
-                .filter(|folder| attribute::text(folder, "dm/name").as_deref() == Some(wanted));
-            return number(&fits.next()?);
-        }
         // A slash in a device's name is an exclamation mark in `/sys`.
         let name: Vec<u8> = name.as_os_str().as_bytes().to_vec();
         let name: Vec<u8> =
             name.into_iter().map(|byte| if byte == b'/' { b'!' } else { byte }).collect();
-        number(&classes.join(OsStr::from_bytes(&name)))
+        number(&self.root.join("sys/class/block").join(OsStr::from_bytes(&name)))
     }
 
     /// All devices of the btrfs that the given one belongs to, that one first.

@@ -98,7 +98,7 @@ impl Work for Member {
             Setting::Stream { to, from } if to.iter().chain(&from).all(known) => {
                 self.out = buffer(bytes)?;
                 let into_bytes = bytes * window * from.len();
-                if self.into.len() < into_bytes {
+                if self.into.as_slice().len() < into_bytes {
                     self.into = buffer(into_bytes)?;
                 }
                 let (message, into) = (self.out.as_slice(), self.into.as_mut_slice());

@@ -38,11 +38,11 @@ fn assert_small(what: &str, options: &[&str], source: &Path, target: &Path) {
 /// The same of any command line, in that directory.
 #[track_caller]
 fn assert_run_small(what: &str, mut argv: Vec<OsString>, directory: Option<&Path>) {
-    argv.insert(0, executable().into());
+    let directory = directory.unwrap_or(Path::new("."));
     // What somebody measured on this machine decides nothing here.
-    let environment = [("FLATOUT_PROFILE".to_owned(), String::new())];
-    let program =
-        Program { argv: &argv, directory, environment: &environment, stdout_bytes: 64 << 10 };
+    let env = vec!["env".into(), "-C".into(), directory.into(), "FLATOUT_PROFILE=".into()];
+    argv.splice(0..0, env.into_iter().chain([executable().into()]));
+    let program = Program { argv: &argv, stdout_bytes: 64 << 10 };
     let limits = Limits { time_ns: Some(PATIENCE_NS), cancel: CancelToken::manual() };
     let account = run(&program, &limits).unwrap();
     let Account { exit_code, end, peak_memory_bytes, peak_memory_of, elapsed_ns, .. } = account;

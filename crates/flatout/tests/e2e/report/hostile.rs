@@ -96,8 +96,7 @@ fn hostile_text_is_shown_escaped_in_every_form() {
 /// Peak memory of `flatout report` of this file, which must be refused with these words.
 fn refused_with(folder: &Folder, name: &str, said: &str) -> Option<u64> {
     let argv: Vec<OsString> = vec![executable().into(), "report".into(), folder.join(name).into()];
-    let program =
-        Program { argv: &argv, directory: None, environment: &[], stdout_bytes: 64 << 10 };
+    let program = Program { argv: &argv, stdout_bytes: 64 << 10 };
     let limits = Limits { time_ns: Some(LIMIT.as_nanos() as u64), cancel: CancelToken::manual() };
     let Account { exit_code, stderr, peak_memory_bytes, peak_memory_of, .. } =
         run(&program, &limits).unwrap();
