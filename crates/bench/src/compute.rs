@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use flatout_measure::size_text;
+use flatout_measure::{TrialError, size_text};
 use flatout_sys::blas::Library;
 use flatout_sys::dgemm::{Kernels, Level};
 use flatout_sys::stream::Kernel;
@@ -76,30 +76,25 @@ pub struct Figure {
 /// Kernels that OpenBLAS takes where it does not know a CPU, or knows that it has none better.
 const OLD_CORES: [&str; 6] = ["Prescott", "Core2", "Penryn", "Dunnington", "Nehalem", "generic"];
 
-/// The kernels of OpenBLAS of a level; none of a level that any CPU has.
-fn core_of(level: Level) -> Option<&'static str> {
-    match level {
-        Level::Avx512 => Some("SkylakeX"),
-        Level::Avx2 => Some("Haswell"),
-        _ => None,
-    }
-}
-
 impl Job {
     /// The kernels for which OpenBLAS is to be asked (`OPENBLAS_CORETYPE`), since by itself it takes old
     /// ones: it does not know this CPU (0.3.21 an Emerald Rapids, of which it had an eighth so).
     pub fn better_core(&self) -> Option<&'static str> {
         let library = Library::load(self.library.as_deref()?).ok()?;
         let is_old = OLD_CORES.iter().any(|old| library.core().eq_ignore_ascii_case(old));
-        core_of(Kernels::best().level()).filter(|_| is_old)
+        match Kernels::best().level() {
+            Level::Avx512 if is_old => Some("SkylakeX"),
+            Level::Avx2 if is_old => Some("Haswell"),
+            _ => None,
+        }
     }
 
     /// Does the work and checks its result.
     ///
     /// Errors: one line.
-    pub fn run(&self) -> Result<Figure, String> {
+    pub fn run(&self) -> Result<Figure, TrialError> {
         if self.threads == 0 || self.threads > workers::MAX_THREADS || self.order == 0 {
-            return Err("orders and threads begin at 1".to_owned());
+            return Err(TrialError::Failed("orders and threads begin at 1".to_owned()));
         }
         let order = u128::from(self.order);
         let numbers = match self.work {
@@ -110,10 +105,9 @@ impl Job {
         let free_bytes = Room::now().free_bytes;
         if numbers > u128::from(free_bytes / 8) {
             let order = self.order;
-            return Err(format!(
-                "--order {order}: {numbers} numbers of 8 bytes, {} are free",
-                size_text(free_bytes)
-            ));
+            let free = size_text(free_bytes);
+            let text = format!("--order {order}: {numbers} numbers of 8 bytes, {free} are free");
+            return Err(TrialError::Failed(text));
         }
         match self.work {
             Work::Product | Work::Factor => cpu::duel::run(self),
@@ -125,8 +119,8 @@ impl Job {
     /// long as all should: what it finds cold is little then.
     pub(crate) fn repeat(
         &self,
-        mut once: impl FnMut() -> Result<u64, String>,
-    ) -> Result<Vec<u64>, String> {
+        mut once: impl FnMut() -> Result<u64, TrialError>,
+    ) -> Result<Vec<u64>, TrialError> {
         let first_ns = once()?;
         if first_ns >= self.time_ns {
             return Ok(vec![first_ns]);

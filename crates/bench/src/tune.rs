@@ -188,7 +188,8 @@ fn measure(
             rows = sampler.with(share).run(all);
         } else {
             // The best of many that were measured shortly is good or lucky.
-            let half = Plan { min_trials: choose::FEWEST_TRIALS, ..share.halved() };
+            let (min_trials, max_trials) = (choose::FEWEST_TRIALS, max_trials.div_ceil(2));
+            let half = Plan { min_trials, max_trials, budget_ns: budget_ns / 2, ..share };
             rows = sampler.with(half.clone()).run(all);
             let close = choose::close(&rows);
             let again = close.iter().map(|&index| case(index)).collect();

@@ -90,14 +90,16 @@ pub enum TrialError {
     /// The user wants to stop.
     #[error("interrupted")]
     Interrupted,
-    /// The workload failed, and there can be no further trial; those that the row has count. Without any, the
-    /// row failed.
-    #[error("{0}")]
-    Lost(String),
     /// There can be no further trial; those that the row has count. Without any, the row has no
-    /// figure and this reason.
+    /// figure and this reason, and failed where that says so.
     #[error("{}", .0.text)]
     NoMore(Warning),
+}
+
+impl From<std::io::Error> for TrialError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Failed(crate::cause_text(&error))
+    }
 }
 
 /// One trial: sets up outside the timed region, runs, and reports. The argument is a seed that
@@ -290,12 +292,6 @@ impl Plan {
         }
         let ends_ns = self.ends_ns.min(now_ns.saturating_add(self.budget_ns));
         Self { ends_ns, ..self }
-    }
-
-    /// The same for half of the trials and half of the time.
-    pub fn halved(self) -> Self {
-        let (min_trials, max_trials) = (self.min_trials.div_ceil(2), self.max_trials.div_ceil(2));
-        Self { min_trials, max_trials, budget_ns: self.budget_ns / 2, ..self }
     }
 
     /// Time that is left of it; without an end all that was meant for it.

@@ -217,8 +217,9 @@ impl Client {
     ///
     /// Errors: the test failed, or the session is over.
     pub fn run(&mut self, spec: Spec) -> Result<Report, TrialError> {
+        let lost = |text: String| TrialError::NoMore(Warning::new(warning::FAILED, text));
         if let Some(why) = &self.over {
-            return Err(TrialError::Lost(format!("{}: {why}", self.server)));
+            return Err(lost(format!("{}: {why}", self.server)));
         }
         self.tests += 1;
         let spec = Spec { test: self.tests, shares_cpus: self.shares_machine, ..spec };
@@ -251,7 +252,7 @@ impl Client {
             self.over = Some(error.to_string());
             match error {
                 ChannelError::Cancelled => TrialError::Interrupted,
-                _ => TrialError::Lost(text),
+                _ => lost(text),
             }
         })
     }

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use flatout_io::cause_text;
 use flatout_measure::{Facts, Sample, TrialError};
 use flatout_sys::{monotonic_ns, run_queue};
 
@@ -50,12 +49,11 @@ pub enum Copies {
 pub fn trial(copies: Copies, times_ns: [u64; 2], turn: u16) -> Result<Sample, TrialError> {
     let [warm_ns, window_ns] = times_ns;
     workers::can_tie()?;
-    let failed = |error: std::io::Error| TrialError::Failed(cause_text(&error));
-    let cpus = cores::in_turn(turn.into()).map_err(failed)?;
+    let cpus = cores::in_turn(turn.into())?;
     let [first, second, ..] = cpus[..] else {
         return Err(TrialError::Unsupported("two CPUs are needed, one is allowed".to_owned()));
     };
-    let source = random_block(BLOCK_BYTES).map_err(failed)?;
+    let source = random_block(BLOCK_BYTES)?;
     let blocks = Blocks {
         slots: (0..SLOTS).map(|_| Mutex::new(source.as_slice().to_vec())).collect(),
         filled: AtomicU64::new(0),
@@ -83,7 +81,7 @@ pub fn trial(copies: Copies, times_ns: [u64; 2], turn: u16) -> Result<Sample, Tr
         }
         blocks.stop.store(true, Ordering::Relaxed);
         for thread in [writer, reader] {
-            workers::join(thread.map_err(failed)?)?;
+            workers::join(thread?)?;
         }
         let bytes = (after - before) * BLOCK_BYTES as u64;
         let elapsed_ns = end_ns.saturating_sub(start_ns);

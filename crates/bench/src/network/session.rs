@@ -190,10 +190,7 @@ impl Session {
     /// each peer that has proved a stream, and connected to it; nothing is sent to anybody before.
     fn gather(&mut self, spec: &Spec, begun_ns: u64) -> Result<Vec<Connection>, ChannelError> {
         let stream = self.channel.stream();
-        let (address, peer) = stream
-            .local_addr()
-            .and_then(|own| Ok((own, stream.peer_addr()?)))
-            .map_err(|error| failed("the addresses of the ends", &error))?;
+        let (address, peer) = stream.local_addr().and_then(|own| Ok((own, stream.peer_addr()?)))?;
         let flows = spec.flows().into_iter();
         let mut awaited: BTreeMap<u16, Flow> = flows.map(|flow| (flow.index, flow)).collect();
         let mut connections = Vec::new();
@@ -217,7 +214,9 @@ impl Session {
                 }
                 _ => continue,
             };
-            let socket = socket.map_err(|error| failed("a data connection", &error))?;
+            let socket = socket.map_err(|error| {
+                ChannelError::Failed(format!("a data connection: {}", cause_text(&error)))
+            })?;
             last_ns = monotonic_ns();
             let flow = awaited.remove(&proof.flow);
             connections.extend(flow.map(|flow| Connection::new(flow, socket)));
@@ -255,10 +254,6 @@ fn is_there(channel: &mut Channel, cancel: CancelToken) -> Result<(), ChannelErr
         None => Ok(()),
         Some(_) => Err(ChannelError::Garbage),
     }
-}
-
-fn failed(what: &str, error: &io::Error) -> ChannelError {
-    ChannelError::Failed(format!("{what}: {}", cause_text(error)))
 }
 
 /// A socket at the server's port for the datagrams of one peer.

@@ -26,6 +26,6 @@ pub fn run(job: &Job) -> ExitCode {
     }
     match job.run() {
         Ok(found) => output::print(format!("{}\n", json!(found)).as_bytes(), conclusion::DONE),
-        Err(text) => output::give_up(conclusion::FAILED, &text),
+        Err(error) => output::give_up(conclusion::FAILED, &error.to_string()),
     }
 }

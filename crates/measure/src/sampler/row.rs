@@ -37,8 +37,6 @@ pub(super) enum Closed {
     Done,
     /// The workload failed.
     Failed(String),
-    /// The same after trials that count.
-    Lost(String),
     /// This machine cannot do it.
     Unsupported(String),
     /// Not even one trial was possible, though the machine could do it.
@@ -176,8 +174,6 @@ impl<'a> Sampled<'a> {
         let sample = match attempt.result {
             Ok(sample) => sample,
             Err(TrialError::Failed(text)) => return Some(Closed::Failed(text)),
-            Err(TrialError::Lost(text)) if self.has_none() => return Some(Closed::Failed(text)),
-            Err(TrialError::Lost(text)) => return Some(Closed::Lost(text)),
             Err(TrialError::Unsupported(text)) => return Some(Closed::Unsupported(text)),
             Err(TrialError::Interrupted) => return Some(Closed::Interrupted),
             Err(TrialError::NoMore(why)) => return Some(self.ends(why)),
@@ -234,16 +230,12 @@ impl<'a> Sampled<'a> {
 
     /// Ends the row with the trials that it has.
     pub(super) fn ends(&mut self, why: Warning) -> Closed {
-        if self.has_none() {
-            return Closed::Never(why);
+        if self.taken.is_empty() && self.discarded.is_empty() {
+            let has_failed = why.code == warning::FAILED;
+            return if has_failed { Closed::Failed(why.text) } else { Closed::Never(why) };
         }
         self.end = Some(why);
         Closed::Done
-    }
-
-    /// Whether there is no trial that may count.
-    fn has_none(&self) -> bool {
-        self.taken.is_empty() && self.discarded.is_empty()
     }
 
     /// Counts a trial that was spoiled before it had a figure; it cannot be kept for want of

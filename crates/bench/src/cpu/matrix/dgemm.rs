@@ -5,7 +5,6 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use flatout_io::cause_text;
 use flatout_measure::TrialError;
 use flatout_sys::dgemm::{Block, BlockMut, Doubles, Kernels, PackedLeft, Room, Update};
 
@@ -46,10 +45,6 @@ pub(super) struct Product {
     rows: Vec<SharedRows>,
 }
 
-fn no_memory(error: std::io::Error) -> TrialError {
-    TrialError::Failed(format!("dgemm: no memory for the matrices: {}", cause_text(&error)))
-}
-
 impl Product {
     pub(super) fn new(
         kernels: Kernels,
@@ -57,7 +52,7 @@ impl Product {
         seed: u64,
         threads: u32,
     ) -> Result<Self, TrialError> {
-        let matrix = || Doubles::new(shape.order * shape.stride).map_err(no_memory);
+        let matrix = || Doubles::new(shape.order * shape.stride);
         let [mut left, mut right, target] = [matrix()?, matrix()?, matrix()?];
         fill(left.as_mut_slice(), shape, seed, threads)?;
         fill(right.as_mut_slice(), shape, !seed, threads)?;
@@ -83,11 +78,11 @@ impl Product {
         let is_shared = across > 1 && order * kernels.depth_of(order) <= SHARED_NUMBERS;
         // All memory is there before a thread is: one that had none would be waited for.
         if rooms.is_empty() {
-            let room = |_| Room::new(part_size(order, across, 8)).map_err(no_memory);
+            let room = |_| Room::new(part_size(order, across, 8));
             rooms = (0..parts.len()).map(room).collect::<Result<_, _>>()?;
             rows = parts
                 .chunk_by(|one, other| is_shared && one.row == other.row)
-                .map(|row| SharedRows::new(kernels, is_shared, row).map_err(no_memory))
+                .map(|row| SharedRows::new(kernels, is_shared, row))
                 .collect::<Result<_, _>>()?;
         }
         for shared in &mut rows {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use flatout_measure::statistics;
+use flatout_measure::{TrialError, statistics};
 use flatout_sys::blas::Library;
 use flatout_sys::dgemm::{BlockMut, Doubles, Kernels};
 use flatout_sys::monotonic_ns;
@@ -18,7 +18,7 @@ use crate::compute::{Figure, Job, Work};
 /// Times `job`, in FLOPS: the median of its repetitions, of which the first does not count.
 ///
 /// Errors: one line.
-pub(crate) fn run(job: &Job) -> Result<Figure, String> {
+pub(crate) fn run(job: &Job) -> Result<Figure, TrialError> {
     let library = job.library.as_deref().map(|path| load(path, job.threads)).transpose()?;
     let shape = Shape::of_order(job.order);
     let cube = (job.order as f64).powi(3);
@@ -28,7 +28,8 @@ pub(crate) fn run(job: &Job) -> Result<Figure, String> {
     };
     if !residual.passes() {
         let found = residual.normalised;
-        return Err(format!("the result is wrong: normalised residual {found} of {THRESHOLD}"));
+        let text = format!("the result is wrong: normalised residual {found} of {THRESHOLD}");
+        return Err(TrialError::Failed(text));
     }
     let rates: Vec<f64> = times_ns.iter().map(|&ns| amount / ns.max(1) as f64 * 1e9).collect();
     let by = match &library {
@@ -40,21 +41,20 @@ pub(crate) fn run(job: &Job) -> Result<Figure, String> {
     Ok(Figure { figure, repetitions: rates.len(), by, normalised_residual })
 }
 
-fn load(path: &Path, threads: u32) -> Result<Library, String> {
+fn load(path: &Path, threads: u32) -> Result<Library, TrialError> {
     let library = Library::load(path);
     let library = library.and_then(|library| library.set_threads(threads).map(|()| library));
-    library.map_err(|text| format!("cannot load {path:?}: {text}"))
+    library.map_err(|text| TrialError::Failed(format!("cannot load {path:?}: {text}")))
 }
 
 fn product(
     job: &Job,
     shape: Shape,
     library: Option<&Library>,
-) -> Result<(Vec<u64>, Residual), String> {
-    let product = dgemm::Product::new(Kernels::best(), shape, job.seed, job.threads);
-    let mut product = product.map_err(text)?;
+) -> Result<(Vec<u64>, Residual), TrialError> {
+    let mut product = dgemm::Product::new(Kernels::best(), shape, job.seed, job.threads)?;
     let times = job.repeat(|| match library {
-        None => product.multiply().map(|timed| timed.elapsed_ns).map_err(text),
+        None => product.multiply().map(|timed| timed.elapsed_ns),
         Some(library) => {
             let (target, left, right) = product.blocks();
             let start_ns = monotonic_ns();
@@ -69,23 +69,22 @@ fn factorisation(
     job: &Job,
     shape: Shape,
     library: Option<&Library>,
-) -> Result<(Vec<u64>, Residual), String> {
+) -> Result<(Vec<u64>, Residual), TrialError> {
     let Shape { order, stride } = shape;
-    let mut matrix = Doubles::new(order * stride).map_err(text)?;
+    let mut matrix = Doubles::new(order * stride)?;
     let mut pivots = Vec::new();
     let times = job.repeat(|| {
-        fill(matrix.as_mut_slice(), shape, job.seed, job.threads).map_err(text)?;
+        fill(matrix.as_mut_slice(), shape, job.seed, job.threads)?;
         let values = matrix.as_mut_slice();
         let (exchanged, elapsed_ns) = match library {
             None => {
                 let factored = factor::timed(Kernels::best(), values, shape, job.threads);
-                let (exchanged, timed) = factored.map_err(text)?;
-                (exchanged, timed.elapsed_ns)
+                factored.map(|(exchanged, timed)| (exchanged, timed.elapsed_ns))?
             }
             Some(library) => {
                 let start_ns = monotonic_ns();
                 let exchanged = library.factor(BlockMut::new(values, order, order, stride));
-                let exchanged = exchanged.ok_or("the matrix is singular")?;
+                let exchanged = exchanged.ok_or_else(factor::singular)?;
                 (exchanged, monotonic_ns() - start_ns)
             }
         };
@@ -96,8 +95,4 @@ fn factorisation(
     fill_column(&mut x, job.seed, order as u64);
     solve::solve(shape.block(matrix.as_slice()), &pivots, &mut x);
     Ok((times, residual::of_solution(&x, job.seed)))
-}
-
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }

@@ -27,14 +27,12 @@ pub(super) fn run(
     threads: u32,
     seed: u64,
 ) -> Result<Ran, TrialError> {
-    let failed = |what: &dyn std::fmt::Display| TrialError::Failed(format!("linpack: {what}"));
-    let mut matrix = Doubles::new(shape.order * shape.stride).map_err(|error| failed(&error))?;
+    let mut matrix = Doubles::new(shape.order * shape.stride)?;
     fill(matrix.as_mut_slice(), shape, seed, threads)?;
     let mut x = vec![0.0; shape.order];
     fill_column(&mut x, seed, shape.order as u64);
     let begun = Spent::now();
-    let (pivots, factored) = factor::timed(kernels, matrix.as_mut_slice(), shape, threads)
-        .map_err(|error| failed(&error))?;
+    let (pivots, factored) = factor::timed(kernels, matrix.as_mut_slice(), shape, threads)?;
     let (start_ns, start_cpu_ns) = (monotonic_ns(), thread_cpu_ns());
     solve::solve(shape.block(matrix.as_slice()), &pivots, &mut x);
     let elapsed_ns = factored.elapsed_ns + monotonic_ns().saturating_sub(start_ns);

@@ -5,7 +5,6 @@ use std::hint;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 
-use flatout_io::cause_text;
 use flatout_measure::TrialError;
 use flatout_sys::xor::xor32;
 use flatout_sys::{AlignedBuffer, fill_random, monotonic_ns};
@@ -76,7 +75,7 @@ impl Loads {
         let bytes = (self.total_bytes as usize / cpus.len()).max(2 * PIECE_BYTES);
         let of = |(index, &cpu): (usize, &usize)| {
             workers::on_cpu(cpu, || {
-                let mut buffer = AlignedBuffer::new(bytes).map_err(failed)?;
+                let mut buffer = AlignedBuffer::new(bytes)?;
                 fill_random(buffer.as_mut_slice(), seed.wrapping_add(index as u64), 0);
                 Ok(buffer)
             })
@@ -91,10 +90,6 @@ impl Drop for Ending<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Release);
     }
-}
-
-fn failed(error: std::io::Error) -> TrialError {
-    TrialError::Failed(format!("cannot make the load: {}", cause_text(&error)))
 }
 
 /// Reads piece after piece until told to stop; each is followed by a pause so long that reading

@@ -26,6 +26,8 @@ pub(super) const KEPT_BYTES: u64 = 8 << 20;
 const SMALL_PART: u64 = 64;
 /// How often the kernel is asked to put base pages together.
 const COLLAPSES: u32 = 4;
+/// Of the slots of new memory.
+const ALL_FREE: &str = "nobody else has it yet";
 
 /// What tells one ring from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +128,7 @@ impl Rings {
         self.prepare(cpu);
         if !shape.is_kept() {
             let alone = || {
-                let slot = Arc::new(make_arena(shape)?).slot();
+                let slot = Arc::new(make_arena(shape)?).slot().expect(ALL_FREE);
                 link(slot, shape, seed)
             };
             return on_cpu(cpu, alone).map(Arc::new);
@@ -136,8 +138,7 @@ impl Rings {
             return made;
         }
         let slot = self.slot(shape, cpu);
-        let made =
-            slot.and_then(|slot| on_cpu(cpu, || link(Some(slot), shape, seed)).map(Arc::new));
+        let made = slot.and_then(|slot| on_cpu(cpu, || link(slot, shape, seed)).map(Arc::new));
         self.kept.borrow_mut().push((shape, made.clone()));
         made
     }
@@ -186,9 +187,9 @@ impl Rings {
             return Ok(slot);
         }
         let arena = Arc::new(on_cpu(cpu, || make_arena(shape))?);
-        let slot = arena.slot().ok_or_else(|| TrialError::Failed("no slot is free".to_owned()));
+        let slot = arena.slot().expect(ALL_FREE);
         arenas.push((shape.node, arena));
-        slot
+        Ok(slot)
     }
 }
 
@@ -221,8 +222,7 @@ fn make_arena(shape: Shape) -> Result<Arena, TrialError> {
     Ok(arena)
 }
 
-fn link(slot: Option<Slot>, shape: Shape, seed: u64) -> Result<Chase, TrialError> {
-    let slot = slot.ok_or_else(|| TrialError::Failed("no slot is free".to_owned()))?;
+fn link(slot: Slot, shape: Shape, seed: u64) -> Result<Chase, TrialError> {
     Chase::new(slot, shape.working_set_bytes, shape.order(seed))
         .map_err(|error| failed(shape, &error))
 }
@@ -278,9 +278,7 @@ fn failed(shape: Shape, error: &io::Error) -> TrialError {
 /// The CPU on which chases run: the first of `order` that is still allowed, or else the last that is, because
 /// the first one of a machine serves most interrupts.
 pub(super) fn chase_cpu(order: &[usize]) -> Result<usize, TrialError> {
-    let cpus = affinity::allowed_cpus().map_err(|error| {
-        TrialError::Failed(format!("cannot read the allowed CPUs: {}", cause_text(&error)))
-    })?;
+    let cpus = affinity::allowed_cpus()?;
     let first = order.iter().find(|cpu| cpus.contains(cpu));
     first.or(cpus.last()).copied().ok_or_else(|| TrialError::Failed("no CPU is allowed".to_owned()))
 }

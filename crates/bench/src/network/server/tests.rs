@@ -197,7 +197,7 @@ fn a_session_that_has_taken_its_time_says_so_whatever_is_asked_then() {
         let mut run = || client.run(short(Protocol::Tcp)).err();
         let first = (0..ATTEMPTS).find_map(|_| run()).unwrap();
         for error in [first, run().unwrap()] {
-            assert!(matches!(&error, TrialError::Lost(_)), "{error:?}");
+            assert!(matches!(&error, TrialError::NoMore(_)), "{error:?}");
             assert!(error.to_string().ends_with(SESSION_OVER), "{error}");
         }
         served.join().unwrap().unwrap();

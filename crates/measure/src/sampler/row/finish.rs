@@ -107,7 +107,7 @@ impl Sampled<'_> {
             Closed::Unsupported(text) => Some((Status::Unsupported, warning::UNSUPPORTED, text)),
             Closed::Never(why) => Some((Status::Unsupported, &why.code, &why.text)),
             Closed::Invalid(text) => Some((Status::Invalid, warning::INVALID_TIME, text)),
-            Closed::Done | Closed::Interrupted | Closed::Lost(_) => None,
+            Closed::Done | Closed::Interrupted => None,
         }
     }
 
@@ -168,9 +168,6 @@ impl Sampled<'_> {
         if outcome.status == Status::Interrupted {
             let text = format!("interrupted after {}", counted(outcome.n, "trial"));
             outcome.warn(warning::INTERRUPTED, text);
-        }
-        if let Some(Closed::Lost(text)) = &self.closed {
-            outcome.warn(warning::FAILED, text);
         }
         note_samples(outcome, facts);
     }
@@ -333,7 +330,7 @@ mod tests {
     use crate::histogram::{Histogram, LoopKind};
 
     fn timed(durations: &[u64]) -> Option<Latencies> {
-        let mut histogram = Histogram::new();
+        let mut histogram = Histogram::default();
         durations.iter().for_each(|&duration| histogram.record(duration));
         Some(Latencies { histogram, loop_kind: LoopKind::Open })
     }

@@ -158,7 +158,7 @@ fn a_row_that_can_have_no_more_trials_keeps_those_it_has() {
 fn a_row_whose_other_end_is_lost_keeps_its_trials_and_says_what_failed() {
     let clock = FakeClock::default();
     let mut trial = 0;
-    let lost = || TrialError::Lost("the server has gone".to_owned());
+    let lost = || TrialError::NoMore(Warning::new(warning::FAILED, "the server has gone"));
     let cases = vec![
         scripted("a/some", |_| {
             trial += 1;

@@ -11,32 +11,18 @@ use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
-use flatout_io::cause_text;
+use flatout_measure::TrialError;
 use flatout_sys::dgemm::{BlockMut, Kernels, Room, Step};
 
 use super::super::meeting::{self, Meeting, Timed, spin_until};
 use super::super::order::Shape;
 use super::panel;
-use crate::workers::{ThreadError, lock};
+use crate::workers::lock;
 
 /// Panels that may be in use at a time: the memory of as many packed copies.
 const STEPS_MOST: usize = 3;
 /// Columns of a block below which small matrices are not cut.
 const COLUMNS_LEAST: usize = 32;
-
-/// Why there is no factorisation.
-#[derive(Debug, thiserror::Error)]
-pub(in super::super) enum Error {
-    /// No memory for the packed copies.
-    #[error("no memory for the factorisation: {}", cause_text(.0))]
-    Memory(#[from] io::Error),
-    /// Not all threads.
-    #[error(transparent)]
-    Thread(#[from] ThreadError),
-    /// A column without a usable pivot.
-    #[error("the matrix is singular")]
-    Singular,
-}
 
 /// What all threads know.
 struct State {
@@ -144,7 +130,7 @@ pub(in super::super) fn timed(
     values: &mut [f64],
     shape: Shape,
     threads: u32,
-) -> Result<(Vec<usize>, Timed), Error> {
+) -> Result<(Vec<usize>, Timed), TrialError> {
     let Shape { order, stride } = shape;
     let width = block_columns(order, threads);
     let columns: Vec<_> =
@@ -178,9 +164,14 @@ pub(in super::super) fn timed(
     };
     let timed = meeting::timed(&mut rooms, |_, room| work.run(room))?;
     if lock(&work.state).singular {
-        return Err(Error::Singular);
+        return Err(singular());
     }
     Ok((work.pivots(), timed))
+}
+
+/// A column has no usable pivot.
+pub(in super::super) fn singular() -> TrialError {
+    TrialError::Failed("the matrix is singular".to_owned())
 }
 
 impl Work<'_> {
