@@ -133,7 +133,9 @@ fn run(options: &Options, sampler: &mut Sampler<'_>) -> Result<Vec<Measured<Row>
         return Ok(phase(row::few(options.run.extent, cpus), 1));
     }
     let mut rows = phase(row::block_sweep(1), 4);
-    let sweep = phase(row::thread_sweep(&best_blocks(&rows), cpus), 3);
+    let block = |engine| best(&rows, Some(engine)).map_or(1 << 20, |tuning| tuning.block_bytes);
+    let engines = [Engine::Sync, Engine::Mmap, Engine::Uring];
+    let sweep = phase(row::thread_sweep(&engines.map(|engine| (engine, block(engine))), cpus), 3);
     let threads = best(&sweep, None).map_or(1, |tuning| tuning.threads);
     rows.extend(sweep);
     if threads > 1 && !cancel.is_cancelled() {
@@ -176,13 +178,6 @@ fn charts() -> Vec<Chart> {
         Chart::new(blocks, Test::BlockSweep.id(), "block_bytes", &lines).by_powers_of_two(),
         Chart::new(threads, Test::ThreadSweep.id(), "threads", &lines[..2]),
     ]
-}
-
-/// The block size with the best hot rate, per engine.
-fn best_blocks(rows: &[Measured<Row>]) -> Vec<(Engine, u64)> {
-    let engines = [Engine::Sync, Engine::Mmap, Engine::Uring].into_iter();
-    let best = |engine| best(rows, Some(engine)).map_or(1 << 20, |tuning| tuning.block_bytes);
-    engines.map(|engine| (engine, best(engine))).collect()
 }
 
 /// The settings with the best hot rate, of one engine or of any.

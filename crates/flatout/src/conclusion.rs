@@ -84,7 +84,9 @@ impl Draft {
     /// The same, where other processes of a launcher measure together with this one.
     #[cfg(feature = "mpi")]
     pub fn measure_in_job(seed: u64) -> Self {
-        Self { load: Some(LoadWatch::begin().in_job()), ..Self::begin(seed) }
+        let mut load = LoadWatch::begin();
+        load.is_in_job = true;
+        Self { load: Some(load), ..Self::begin(seed) }
     }
 
     /// Begins a record now.

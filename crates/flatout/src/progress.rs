@@ -64,7 +64,7 @@ impl Progress {
     ///
     /// Errors: standard error is no terminal.
     pub fn live(expected_ns: u64) -> io::Result<Self> {
-        let live = Live::begin(SystemWitness::new().cpus())?;
+        let live = Live::begin(SystemWitness::default().cpus())?;
         Ok(Self::over(expected_ns, Shown::Live(live)))
     }
 
@@ -118,7 +118,7 @@ impl Progress {
         work: impl FnOnce(&mut Sampler<'_>) -> T,
     ) -> T {
         self.later_ns = self.later_ns.saturating_sub(expected_ns);
-        let mut witness = SystemWitness::new();
+        let mut witness = SystemWitness::default();
         work(&mut Sampler {
             plan,
             clock: &SystemClock,

@@ -69,13 +69,6 @@ impl Histogram {
         }
     }
 
-    /// A histogram of nothing.
-    pub fn new() -> Self {
-        let counts = Counts::new_with_bounds(1, LONGEST_NS, DIGITS)
-            .expect("the bounds are constants that the library takes");
-        Self { counts, min_ns: u64::MAX, max_ns: 0 }
-    }
-
     /// Counts one operation. Zero counts as a nanosecond, more than an hour as an hour; shortest
     /// and longest are kept exactly.
     pub fn record(&mut self, duration_ns: u64) {
@@ -133,8 +126,11 @@ impl Histogram {
 }
 
 impl Default for Histogram {
+    /// A histogram of nothing.
     fn default() -> Self {
-        Self::new()
+        let counts = Counts::new_with_bounds(1, LONGEST_NS, DIGITS)
+            .expect("the bounds are constants that the library takes");
+        Self { counts, min_ns: u64::MAX, max_ns: 0 }
     }
 }
 
@@ -144,7 +140,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn of(durations: impl IntoIterator<Item = u64>) -> Histogram {
-        let mut histogram = Histogram::new();
+        let mut histogram = Histogram::default();
         durations.into_iter().for_each(|duration| histogram.record(duration));
         histogram
     }
@@ -168,8 +164,8 @@ mod tests {
 
     #[test]
     fn nothing_has_no_latency() {
-        assert_eq!(Histogram::new().latency(LoopKind::Open), None);
-        assert_eq!(Histogram::new().quantile_ns(0.5), None);
+        assert_eq!(Histogram::default().latency(LoopKind::Open), None);
+        assert_eq!(Histogram::default().quantile_ns(0.5), None);
     }
 
     #[test]
@@ -187,7 +183,7 @@ mod tests {
             histogram.merge_packed(&Packed { min_ns, max_ns, ..packed.clone() });
         }
         assert_eq!((histogram.operations(), histogram.quantile_ns(0.9)), (2, Some(9)));
-        let mut empty = Histogram::new();
+        let mut empty = Histogram::default();
         empty.merge_packed(&Packed { min_ns: 8, ..packed });
         assert_eq!(empty.quantile_ns(0.5), None);
     }

@@ -67,7 +67,9 @@ impl Counted {
 /// Looks at the machine from the beginning of a run to its end.
 pub struct LoadWatch {
     begun: Counted,
-    is_in_job: bool,
+    /// Whether processes of this program with the same parent are not others: a launcher has started them
+    /// to work with this one.
+    pub is_in_job: bool,
 }
 
 impl LoadWatch {
@@ -76,12 +78,6 @@ impl LoadWatch {
     /// Cost: some 10 µs per process of the machine.
     pub fn begin() -> Self {
         Self { begun: Counted::now(), is_in_job: false }
-    }
-
-    /// The same, where processes of this program with the same parent are not others: a launcher has
-    /// started them to work with this one.
-    pub fn in_job(self) -> Self {
-        Self { is_in_job: true, ..self }
     }
 
     /// What others did since then. Cost: as [`Self::begin`].

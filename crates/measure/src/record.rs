@@ -97,13 +97,6 @@ impl Outcome {
         statistics::half_width(self.median?, self.ci95?)
     }
 
-    /// Takes over what stands against a row with a figure from which this one was made: its warnings,
-    /// and its status where that is the worse one.
-    pub fn take_over(&mut self, source: &Self) {
-        self.status = self.status.max(source.status);
-        crate::warning::add_all(&mut self.warnings, source.warnings.iter().cloned());
-    }
-
     /// Notes a warning, once per code.
     pub fn warn(&mut self, code: &str, text: impl Into<String>) {
         crate::warning::add(&mut self.warnings, Warning::new(code, text));

@@ -198,7 +198,9 @@ impl Run<'_, '_, '_> {
         let left_ns = self.left_ns();
         let (row, sampler) = (&mut self.rows[index], &mut *self.sampler);
         (sampler.events)(Event::Trial { row: row.name(), left_ns });
-        let seed = trial_seed(sampler.plan.seed, index, row.attempts);
+        // A seed that no other trial of this run gets: the generator is a bijection of its state.
+        let place = ((index as u64) << 32) | u64::from(row.attempts);
+        let seed = SplitMix64::new(sampler.plan.seed.wrapping_add(place)).next_u64();
         let mut attempt = attempt(&mut row.case.trial, seed, sampler.clock, sampler.witness);
         if attempt.result == Err(TrialError::Interrupted) && !(sampler.cancelled)() {
             attempt.result = Err(TrialError::NoMore(warning::no_time()));
@@ -312,12 +314,6 @@ impl Run<'_, '_, '_> {
             self.rows.iter().filter(|row| row.is_open()).map(of).fold(0, u64::saturating_add);
         is_begun.then(|| left_ns.min(self.sampler.left_ns()))
     }
-}
-
-/// A seed that no other trial of this run gets: the generator is a bijection of its state.
-fn trial_seed(seed: u64, case: usize, attempt: u32) -> u64 {
-    let place = ((case as u64) << 32) | u64::from(attempt);
-    SplitMix64::new(seed.wrapping_add(place)).next_u64()
 }
 
 #[cfg(test)]

@@ -72,7 +72,9 @@ fn bound(median: Option<f64>, wanted: &Wanted, model: &Model, terms: Terms) -> C
             .limited_by("the metadata of the filesystem"),
         false => model.limit(&wanted.corpus, terms),
     };
-    if model.starts(median) { limited.limited_by(STARTING) } else { limited }
+    let times = model.start_ns.zip(median);
+    let is_starting = times.is_some_and(|(start, all)| start > all * START_SHARE);
+    if is_starting { limited.limited_by(STARTING) } else { limited }
 }
 
 /// What follows from the times of a tree.
@@ -130,11 +132,6 @@ impl Model {
             start_ns: figure(is_empty),
             is_durable,
         }
-    }
-
-    /// Whether the start of the program takes most of such a time.
-    fn starts(&self, median: Option<f64>) -> bool {
-        self.start_ns.zip(median).is_some_and(|(start, all)| start > all * START_SHARE)
     }
 
     fn limit(&self, corpus: &Corpus, Terms { is_cold, cpus, .. }: Terms) -> Ceiling {

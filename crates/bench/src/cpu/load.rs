@@ -49,20 +49,16 @@ pub(super) const NO_CHAIN: &str = "no clock chain for this kind of CPU yet";
 /// 2.489 and 2.491. Both are nearly the same, because a core slows denser work down at first, see
 /// [`LEAD_NS`] (Sapphire Rapids, best of 400, 2026-11-22).
 fn slack(chain: Chain, kernel: Kernel) -> f64 {
+    let is_integer = matches!(kernel.number, Number::I32 | Number::I64);
     match (chain, kernel.level) {
         // The chained loops of products of integers have 12 chains, and are slower than those of 24.
-        (_, Level::Avx512) if is_wide(kernel) => 1.8,
+        (_, Level::Avx512) if is_integer && kernel.instructions() == 2 => 1.8,
         (Chain::Load, _) => 1.6,
         // Its products and those of the scalar loop have one port together.
         (Chain::Multiply, Level::Scalar) => 2.0,
         (Chain::Multiply, _) => 1.7,
         (Chain::Add, _) => 1.5,
     }
-}
-
-/// Whether the chained loop of a kernel differs from the plain one.
-fn is_wide(kernel: Kernel) -> bool {
-    kernel.instructions() == 2 && matches!(kernel.number, Number::I32 | Number::I64)
 }
 
 /// The kind of chain that counts, and the one that must agree with it. Beside tiles loads take

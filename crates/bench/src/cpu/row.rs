@@ -36,7 +36,12 @@ impl Row for UnitRow {
                 let is_peak = setting.placement != Free
                     && best(Number::F64, Operation::MultiplyAdd) == Some(kernel);
                 let of = |id| {
-                    of_kernel(id, kernel).with("threads", setting.threads).headline_if(is_peak)
+                    Label::new(id, unit(kernel))
+                        .with("type", kernel.number.word())
+                        .with("operation", kernel.operation.word())
+                        .with("level", kernel.level.word())
+                        .with("threads", setting.threads)
+                        .headline_if(is_peak)
                 };
                 match setting.placement {
                     Sustained => of("cpu/sustained").deviating_by(between_runs::SUSTAINED),
@@ -62,13 +67,6 @@ impl Row for UnitRow {
         };
         kernel.and_then(|kernel| Some(format!("{}: {}", name(kernel), kernel.lacks()?)))
     }
-}
-
-fn of_kernel(id: &'static str, kernel: Kernel) -> Label {
-    Label::new(id, unit(kernel))
-        .with("type", kernel.number.word())
-        .with("operation", kernel.operation.word())
-        .with("level", kernel.level.word())
 }
 
 /// What the operations of a kernel are counted in.

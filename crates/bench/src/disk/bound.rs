@@ -217,7 +217,9 @@ fn limiter(
     } else if Evidence::is_missing(facts) {
         // Perhaps a cache below answers.
         return None;
-    } else if row.requests_in_flight() == 1 {
+    } else if row.tuning.threads == 1
+        && (row.tuning.engine != Engine::Uring || row.tuning.depth == 1)
+    {
         "device latency, one request at a time"
     } else if row.tuning.engine != Engine::Uring && row.tuning.block_bytes < 1 << 20 {
         "device latency, one request per thread at a time"

@@ -1,6 +1,6 @@
 //! A row of the disk area before it is measured.
 
-use flatout_io::{Caching, Engine, Split, Tuning};
+use flatout_io::{Caching, Split, Tuning};
 use flatout_measure::{Label, Parameters, Row as Measurable, Unit, Warning};
 
 use super::pattern::{IoType, Pattern};
@@ -143,12 +143,6 @@ impl Row {
             IoType::Write | IoType::Copy => true,
             IoType::Mixed => self.read_percent < 100,
         }
-    }
-
-    /// Requests in flight, all threads together.
-    pub(super) fn requests_in_flight(&self) -> u32 {
-        let Tuning { engine, depth, threads, .. } = self.tuning;
-        if engine == Engine::Uring { depth * threads } else { threads }
     }
 }
 

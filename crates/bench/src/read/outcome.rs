@@ -126,7 +126,10 @@ impl Reader {
         if let Some(rate) = measured.rate(measured.elapsed_ns) {
             (outcome.median, outcome.n, outcome.samples) = (Some(rate), 1, vec![rate]);
         }
-        if self.source.kind() == Kind::Stream && is_idle(&use_of_cpus) {
+        // Where this process wanted no CPU most of the time it waited for bytes.
+        let wanted_ns = use_of_cpus.waited_ns.map(|ns| use_of_cpus.own_ns.saturating_add(ns));
+        let is_idle = wanted_ns.is_some_and(|wanted_ns| wanted_ns < use_of_cpus.elapsed_ns / 2);
+        if self.source.kind() == Kind::Stream && is_idle {
             outcome.ceiling =
                 Some(Ceiling::unknown("what its producer delivers").limited_by("the producer"));
         }
@@ -184,12 +187,6 @@ impl Reader {
             row.outcome.warn(warning::OVERHEAD, text);
         }
     }
-}
-
-/// Whether this process wanted no CPU most of the time: it waited for bytes.
-fn is_idle(used: &UseOfCpus) -> bool {
-    let wanted_ns = used.waited_ns.map(|waited_ns| used.own_ns.saturating_add(waited_ns));
-    wanted_ns.is_some_and(|wanted_ns| wanted_ns < used.elapsed_ns / 2)
 }
 
 /// What a trial found, as it is summed over several.

@@ -63,18 +63,15 @@ impl Ways {
     /// How the next share is brought: one of each lane either way, since lanes that map at the same
     /// time wait for each other, then all by the faster.
     pub(super) fn next(&self) -> Way {
+        let mapped_bytes = self.mapped.bytes.load(Ordering::Relaxed);
+        let is_large = mapped_bytes > self.faults.load(Ordering::Relaxed) * LARGE_BYTES;
         match self.begun.fetch_add(1, Ordering::Relaxed) / self.lanes {
             0 => Way::Mapped,
-            1 if !self.is_large() => Way::Copied,
+            1 if !is_large => Way::Copied,
             // Not a number where one of them has ended none yet.
             _ if self.copied.ns_per_byte() * WORTH < self.mapped.ns_per_byte() => Way::Copied,
             _ => Way::Mapped,
         }
-    }
-
-    fn is_large(&self) -> bool {
-        let mapped_bytes = self.mapped.bytes.load(Ordering::Relaxed);
-        mapped_bytes > self.faults.load(Ordering::Relaxed) * LARGE_BYTES
     }
 
     /// Notes what a share took, and for how many of its pages the kernel was asked.

@@ -70,7 +70,7 @@ fn read_file(arguments: &Read, job: Job) -> Result<Outcome, Error> {
 fn single_trial(reader: &Reader) -> Result<Outcome, Error> {
     let mut witness = match reader.is_brief {
         true => SystemWitness::brief(),
-        false => SystemWitness::new(),
+        false => SystemWitness::default(),
     };
     let before = witness.read();
     let measured = reader.trial()?;
@@ -118,7 +118,7 @@ fn several_trials(
     let mut sampler = Sampler {
         plan,
         clock: &SystemClock,
-        witness: &mut SystemWitness::new(),
+        witness: &mut SystemWitness::default(),
         events: &mut |_| {},
         cancelled: &|| cancel.is_cancelled(),
     };

@@ -163,7 +163,8 @@ impl Replicates {
             let both = self.lines.iter().zip(estimates);
             // A row that some division leaves without a side was picked by the one that was made,
             // because it had both there: it cannot be held against the others.
-            let of = |(line, one): (&Line, &Estimate)| match line.missing() < least {
+            let missing = |line: &Line| line.logs.iter().filter(|log| log.is_none()).count();
+            let of = |(line, one): (&Line, &Estimate)| match missing(line) < least {
                 true => one.statistic(),
                 false => 0.0,
             };
@@ -270,11 +271,6 @@ fn of_trials(row: &Outcome) -> f64 {
 }
 
 impl Line {
-    /// Runs without a figure.
-    fn missing(&self) -> usize {
-        self.logs.iter().filter(|log| log.is_none()).count()
-    }
-
     /// What its figures say by themselves, if the runs are divided so.
     fn own(&self, is_new: &[bool]) -> Own {
         // Around a figure of the row, so that no digits are lost in the squares.

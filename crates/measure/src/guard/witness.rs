@@ -63,11 +63,6 @@ impl KernelThreads {
 }
 
 impl SystemWitness {
-    /// A witness for this process; finds its control groups once.
-    pub fn new() -> Self {
-        Self::below(Path::new("/"))
-    }
-
     fn below(root: &Path) -> Self {
         let (groups, times) = (Groups::discover(root), steal::cpu_times(root));
         let cpus = times.map_or_else(affinity::allowed_cpu_count, |times| times.cpus.max(1));
@@ -89,14 +84,15 @@ impl SystemWitness {
         Self {
             kernel: KernelThreads { next_ns: u64::MAX, ..KernelThreads::default() },
             distance: None,
-            ..Self::new()
+            ..Self::default()
         }
     }
 }
 
 impl Default for SystemWitness {
+    /// A witness for this process; finds its control groups once.
     fn default() -> Self {
-        Self::new()
+        Self::below(Path::new("/"))
     }
 }
 
@@ -254,7 +250,7 @@ mod tests {
 
     #[test]
     fn the_real_machine_can_be_read() {
-        let mut witness = SystemWitness::new();
+        let mut witness = SystemWitness::default();
         let (first, second) = (witness.read(), witness.read());
         assert!(witness.cpus() >= 1);
         assert!(first.monotonic_ns > 0 && second.monotonic_ns >= first.monotonic_ns);
@@ -263,7 +259,7 @@ mod tests {
 
     #[test]
     fn what_a_child_used_is_ours_and_not_others() {
-        let mut witness = SystemWitness::new();
+        let mut witness = SystemWitness::default();
         let (before, children_ns) = (witness.read(), usage::children().cpu_ns());
         let busy = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done";
         assert!(std::process::Command::new("sh").args(["-c", busy]).status().unwrap().success());

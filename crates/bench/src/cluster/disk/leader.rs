@@ -258,7 +258,7 @@ impl<'d> Leader<'d> {
             let parameters = Parameters::default().with(PROCESS, self.team.name(rank));
             all.push(further(parameters, own));
         }
-        let mut histogram = Histogram::new();
+        let mut histogram = Histogram::default();
         for latencies in replies.iter().filter_map(|reply| reply.latencies.as_ref()) {
             histogram.merge_packed(latencies);
         }

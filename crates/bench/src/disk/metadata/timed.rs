@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn each_operation_is_done_once_and_timed() {
-        let (mut histogram, mut seen) = (Histogram::new(), Vec::new());
+        let (mut histogram, mut seen) = (Histogram::default(), Vec::new());
         let work = work(Rounds::Once, 3, LONG_NS, CancelToken::manual());
         let done = work.run(&mut histogram, |index| {
             seen.push(index);
@@ -133,7 +133,7 @@ mod tests {
             }
         };
         let once = work(Rounds::Once, 10, LONG_NS, cancel);
-        let mut histogram = Histogram::new();
+        let mut histogram = Histogram::default();
         let stopped = once.run(&mut histogram, |_| {
             operation(2);
             Ok(1)
@@ -149,15 +149,16 @@ mod tests {
         let once = work(Rounds::Once, 5, LONG_NS, CancelToken::manual());
         let refuse =
             |index| if index == 2 { Err(TrialError::Failed("2".to_owned())) } else { Ok(1) };
-        let stopped = once.run(&mut Histogram::new(), refuse);
+        let stopped = once.run(&mut Histogram::default(), refuse);
         assert!(matches!(stopped, Err(TrialError::Failed(text)) if text == "2"));
-        let stopped = Work { rounds: Rounds::Batches, ..once }.run(&mut Histogram::new(), refuse);
+        let stopped =
+            Work { rounds: Rounds::Batches, ..once }.run(&mut Histogram::default(), refuse);
         assert!(matches!(stopped, Err(TrialError::Failed(text)) if text == "2"));
     }
 
     #[test]
     fn nothing_to_do_and_no_time_end_at_once() {
-        let mut histogram = Histogram::new();
+        let mut histogram = Histogram::default();
         let cancel = CancelToken::manual();
         for work in [work(Rounds::Batches, 0, LONG_NS, cancel), work(Rounds::Once, 9, 0, cancel)] {
             assert_eq!(work.run(&mut histogram, |_| Ok(1)).ok().unwrap().requests, 0);

@@ -124,7 +124,7 @@ impl Worker {
         let mut content = vec![0; length as usize];
         fill_random(&mut content, seed, 0);
         let listing = Box::new(no_listing());
-        Ok(Self { share, histogram: Histogram::new(), listing, content })
+        Ok(Self { share, histogram: Histogram::default(), listing, content })
     }
 
     fn work(
@@ -193,7 +193,7 @@ fn evaluate(row: &MetadataRow, files: &TestFiles<'_>, threads: &[Timed]) -> Samp
     let start_ns = busy().map(|timed| timed.start_ns).min().unwrap_or(0);
     let end_ns = busy().map(|timed| timed.end_ns).max().unwrap_or(0);
     let sum = |of: fn(&Timed) -> u64| threads.iter().map(of).sum::<u64>();
-    let mut histogram = Histogram::new();
+    let mut histogram = Histogram::default();
     threads.iter().for_each(|timed| histogram.merge(&timed.histogram));
     let requests = sum(|timed| timed.requests);
     let mut facts = fio::facts(row, files)

@@ -122,7 +122,8 @@ fn conclude(
         if source.status == Status::Unstable {
             source.status = Status::Ok;
         }
-        outcome.take_over(&source);
+        outcome.status = outcome.status.max(source.status);
+        warning::add_all(&mut outcome.warnings, source.warnings);
     }
     let has = |code| warning::has(&outcome.warnings, code);
     let is_beside_others = has(warning::LOCAL_LOAD) || has(warning::STOLEN_TIME);

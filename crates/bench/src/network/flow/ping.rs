@@ -111,12 +111,6 @@ fn send(socket: BorrowedFd<'_>, message: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether another question may follow one that is not answered: a datagram may be lost. With a rate
-/// those that are due meanwhile would count the wait, which no loss causes.
-fn goes_on(spec: &Spec, lost_in_a_row: u64) -> bool {
-    spec.protocol == Protocol::Udp && spec.rate_per_s == 0 && lost_in_a_row < LOST_IN_A_ROW
-}
-
 /// The client's side.
 pub(super) fn ask(
     test: &Test,
@@ -128,7 +122,7 @@ pub(super) fn ask(
     poll(test, socket);
     let mut question = random_block(spec.block_bytes as usize)?;
     let mut answer = random_block(spec.block_bytes as usize)?;
-    let mut histogram = Histogram::new();
+    let mut histogram = Histogram::default();
     let mut watch = Watch::applies(spec).then(Watch::default);
     let watch_ns = WATCH_NS.max(spec.window_ns / MOST_WINDOWS);
     let step_ns = step_ns(spec);
@@ -155,7 +149,10 @@ pub(super) fn ask(
                 asked += 1;
                 lost += 1;
                 lost_in_a_row += 1;
-                if !test.is_over() && goes_on(spec, lost_in_a_row) {
+                // A datagram may be lost. With a rate those that are due meanwhile would count the wait,
+                // which no loss causes.
+                let may_lose = spec.protocol == Protocol::Udp && spec.rate_per_s == 0;
+                if may_lose && lost_in_a_row < LOST_IN_A_ROW && !test.is_over() {
                     continue 'questions;
                 }
                 if !test.is_over() {

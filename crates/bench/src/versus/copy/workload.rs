@@ -201,8 +201,11 @@ impl Workload for CopyWorkload {
         }
         let begins_with_copy = self.begins_with_copy();
         let copier = &mut self.copiers[run.index];
-        if let Some(text) = broken(&found, copier.promise) {
-            return Err(wrong(text));
+        if let Some(first) = found.first_of(copier.promise) {
+            let kinds = counted(&found, |kind| copier.promise.has(kind));
+            return Err(wrong(format!(
+                "the copy is not the source: {first}; differences: {kinds}"
+            )));
         }
         self.is_copied = begins_with_copy;
         if !self.is_copied {
@@ -217,13 +220,6 @@ impl Workload for CopyWorkload {
             .with(fact::COMPARED_ENTRIES, found.entries);
         Ok(Checked { facts, warnings: warning.into_iter().collect(), ..Checked::default() })
     }
-}
-
-/// What a copy breaks of a promise, in one line.
-fn broken(found: &Comparison, promise: Fidelity) -> Option<String> {
-    let first = found.first_of(promise)?;
-    let kinds = counted(found, |kind| promise.has(kind));
-    Some(format!("the copy is not the source: {first}; differences: {kinds}"))
 }
 
 fn counted(found: &Comparison, is_meant: impl Fn(Kind) -> bool) -> String {

@@ -31,8 +31,9 @@ pub(super) struct Trial {
 }
 
 impl Work {
-    fn selection(&self) -> Selection {
-        Selection {
+    /// The row at a path: the file, or the directory of fresh ones.
+    pub(super) fn duel(&self, path: &Path) -> Option<Duel> {
+        let selection = Selection {
             patterns: vec![self.pattern],
             block_bytes: vec![self.block_bytes],
             threads: vec![self.threads],
@@ -40,17 +41,8 @@ impl Work {
             engine: Some(self.engine),
             caching: Some(self.caching),
             ..Selection::default()
-        }
-    }
-
-    /// The row at a path: the file, or the directory of fresh ones.
-    pub(super) fn duel(&self, path: &Path) -> Option<Duel> {
-        Duel::new(&self.selection(), path, self.extents)
-    }
-
-    fn writes(&self) -> bool {
-        use Pattern::{Mixed, RandomWrite, SequentialMixed, SequentialWrite};
-        matches!(self.pattern, SequentialWrite | RandomWrite | Mixed | SequentialMixed)
+        };
+        Duel::new(&selection, path, self.extents)
     }
 
     /// How flatout is called for one trial at a path.
@@ -66,7 +58,9 @@ impl Work {
         if engine == Engine::Uring {
             words += &format!(" --iodepth {depth}");
         }
-        if self.extents == Extents::Written && self.writes() {
+        use Pattern::{Mixed, RandomWrite, SequentialMixed, SequentialWrite};
+        let writes = [SequentialWrite, RandomWrite, Mixed, SequentialMixed].contains(&self.pattern);
+        if self.extents == Extents::Written && writes {
             words += " --overwrite";
         }
         let begin = [program.into(), "bench".into(), "disk".into(), path.into()];

@@ -145,7 +145,7 @@ fn a_further_figure_becomes_a_row_of_the_same_trials() {
     let mut trial = 0;
     let cases = vec![scripted("a/b", |_| {
         trial += 1;
-        let mut histogram = Histogram::new();
+        let mut histogram = Histogram::default();
         histogram.record(trial * 100);
         // The first trial is warm-up, and none of what it brought may count.
         let elapsed_ns = if trial == 1 { 9 * MS } else { MS };
