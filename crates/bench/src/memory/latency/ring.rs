@@ -278,7 +278,9 @@ fn failed(shape: Shape, error: &io::Error) -> TrialError {
 /// The CPU on which chases run: the first of `order` that is still allowed, or else the last that is, because
 /// the first one of a machine serves most interrupts.
 pub(super) fn chase_cpu(order: &[usize]) -> Result<usize, TrialError> {
-    let cpus = affinity::allowed_cpus()?;
+    let cpus = affinity::allowed_cpus().map_err(|error| {
+        TrialError::Failed(format!("cannot read the allowed CPUs: {}", cause_text(&error)))
+    })?;
     let first = order.iter().find(|cpu| cpus.contains(cpu));
     first.or(cpus.last()).copied().ok_or_else(|| TrialError::Failed("no CPU is allowed".to_owned()))
 }
