@@ -156,10 +156,7 @@ impl Place {
         let written = || {
             let part = self.named().and_then(|(directory, _)| self.part(directory).ok());
             let Some((mut file, part)) = part else { return self.opened()?.write_all(bytes) };
-            let written = file.write_all(bytes).and_then(|()| {
-                descriptor::close(file.into())?;
-                Ok(self.rename(&part)?)
-            });
+            let written = file.write_all(bytes).and_then(|()| self.complete(file, Some(&part)));
             if written.is_err() {
                 self.abandon(&part);
             }
@@ -180,9 +177,14 @@ impl Place {
         begun.map(|(file, part)| (file, Some(part)))
     }
 
-    /// Gives what was begun its place.
-    pub fn complete(&self, part: &OsStr) -> Result<(), String> {
-        self.rename(part).map_err(|errno| self.failure(&errno.into()))
+    /// Hears what the filesystem says to what was begun, and gives it its place. What takes that of another file is on
+    /// storage then: after a power cut xfs may have the name alone.
+    pub fn complete(&self, file: File, part: Option<&OsStr>) -> io::Result<()> {
+        if part.and(self.found).is_some() {
+            file.sync_data()?;
+        }
+        descriptor::close(file.into())?;
+        part.map_or(Ok(()), |part| Ok(self.rename(part)?))
     }
 
     /// Leaves what was there as it was.

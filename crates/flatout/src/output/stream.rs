@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use flatout_sys::{descriptor, standard};
+use flatout_sys::standard;
 use rustix::fs::{FileType, Stat};
 
 use super::place::{Place, identity};
@@ -96,10 +96,8 @@ impl Stream {
             return standard::settle().map_err(|error| Stopped::Failed(super::unwritten(error)));
         };
         let ended = flushed.and_then(|()| {
-            let closed = descriptor::close(file.into()).map_err(|error| place.failure(&error));
-            let completed =
-                closed.and_then(|()| part.as_deref().map_or(Ok(()), |part| place.complete(part)));
-            completed.map_err(Stopped::Failed)
+            let completed = place.complete(file, part.as_deref());
+            completed.map_err(|error| Stopped::Failed(place.failure(&error)))
         });
         ended.inspect_err(|_| part.iter().for_each(|part| place.abandon(part)))
     }

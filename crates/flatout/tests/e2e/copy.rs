@@ -29,6 +29,7 @@ mod overlap;
 mod own_files;
 mod peculiar;
 mod permissions;
+mod power_cut;
 mod property;
 mod race;
 mod record;

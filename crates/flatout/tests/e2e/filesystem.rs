@@ -76,17 +76,32 @@ impl Mounted {
     /// Makes and mounts a filesystem of storage on an image of this length.
     pub fn on_image(kind: Kind, bytes: u64, backing: Backing) -> Result<Self, String> {
         needs_root("mounts a filesystem")?;
-        let mut point = MountPoint::new();
+        let point = MountPoint::new();
         let image = point.beside("image");
         File::create_new(&image).unwrap().set_len(bytes).unwrap();
         let maker = kind.maker().expect("this kind lives on an image");
         succeed(tool(maker[0]).args(&maker[1..]).arg(&image))?;
-        let node = attach(&image, backing)?;
-        let mounted = point.mount(&["-t", kind.name(), node.to_str().unwrap()]);
+        Self::of_image(point, &["-t", kind.name()], backing)
+    }
+
+    /// Mounts what lies beside a mount point.
+    fn of_image(mut point: MountPoint, how: &[&str], backing: Backing) -> Result<Self, String> {
+        let node = attach(&point.beside("image"), backing)?;
+        let mounted = point.mount(&[how, &[node.to_str().unwrap()]].concat());
         // From now on the mount alone holds the device, which goes when it goes.
         detach(&node)?;
         mounted?;
         Ok(Self { point, node: Some(node) })
+    }
+
+    /// What a power cut would leave just now: the device as it is, without what the kernel has not sent to it,
+    /// mounted as another one.
+    pub fn after_a_power_cut(&self, kind: Kind) -> Result<Self, String> {
+        let point = MountPoint::new();
+        let images = [&self.point, &point].map(|point| point.beside("image"));
+        succeed(tool("cp").arg("--sparse=always").args(images))?;
+        let options = if kind == Kind::Xfs { "nouuid" } else { "relatime" };
+        Self::of_image(point, &["-t", kind.name(), "-o", options], Backing::Cached)
     }
 
     /// An empty directory of memory laid over `lower`.

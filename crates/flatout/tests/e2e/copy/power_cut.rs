@@ -1,0 +1,94 @@
+//! What a power cut leaves: what the kernel has sent to the device by then.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::copier::under_test;
+use super::forest::{Plan, plant};
+use super::oracle::{Leeway, Portrait, assert_same};
+use crate::bin::Folder;
+use crate::filesystem::{Kind, Mounted};
+use crate::skip::needs;
+
+const KINDS: [Kind; 3] = [Kind::Ext4, Kind::Xfs, Kind::Btrfs];
+/// The kernel begins to write by itself half a minute after the bytes came.
+const BEFORE_THE_KERNEL: Duration = Duration::from_secs(20);
+
+/// A filesystem on which nothing waits for the journal for long.
+fn mounted(kind: Kind) -> Result<Mounted, String> {
+    let mounted = Mounted::new(kind)?;
+    if kind == Kind::Btrfs {
+        mounted.remount("commit=1")?;
+    }
+    Ok(mounted)
+}
+
+/// Whether power cuts leave a file that holds one of these, where the journal was written a moment before.
+fn leaves(mounted: &Mounted, kind: Kind, name: &str, texts: &[&[u8]]) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < BEFORE_THE_KERNEL {
+        let journalled = File::create(mounted.path().join("other")).unwrap();
+        journalled.write_all_at(b"x", 0).unwrap();
+        journalled.sync_all().unwrap();
+        // What is written while the device is looked at may be half there.
+        let Ok(left) = mounted.after_a_power_cut(kind) else { continue };
+        let found = fs::read(left.path().join(name));
+        left.finish();
+        if found.is_ok_and(|found| texts.contains(&found.as_slice())) {
+            return true;
+        }
+    }
+    false
+}
+
+fn run(folder: &Folder, words: &[&str], paths: &[&Path]) {
+    let paths = paths.iter().map(|path| path.as_os_str());
+    folder.flatout(words.iter().map(AsRef::as_ref).chain(paths)).run().exits(0);
+}
+
+#[test]
+fn what_was_synced_outlives_a_power_cut() {
+    needs!(under_test());
+    let ways = [["copy", "--delete"], ["copy", "--atomic"], ["copy", "--in-place"]];
+    for (kind, [copy, way]) in KINDS.into_iter().zip(ways) {
+        let (mounted, folder) = (needs!(mounted(kind)), Folder::new());
+        let target = mounted.path().join("copy");
+        for seed in [1, 2] {
+            let source = folder.join(&seed.to_string());
+            plant(&source, Plan::new(seed).with_small_holes());
+            // Where a mirror is made something of another kind is replaced.
+            let target =
+                if way == "--delete" { target.clone() } else { target.join(&seed.to_string()) };
+            fs::create_dir_all(&target).unwrap();
+            run(&folder, &[copy, way, "--sync", "-T"], &[&source, &target]);
+        }
+        let left = mounted.after_a_power_cut(kind).unwrap();
+        let both = [&mounted, &left].map(|side| Portrait::of(&side.path().join("copy")));
+        assert_same(&both[0], &both[1], Leeway::NONE, format!("{kind:?}"));
+        left.finish();
+        drop(folder);
+        mounted.finish();
+    }
+}
+
+/// xfs keeps that it has got the name, and may not have its bytes yet.
+#[test]
+fn a_list_that_takes_the_place_of_another_one_is_never_empty() {
+    for kind in KINDS {
+        let (mounted, folder) = (needs!(mounted(kind)), Folder::new());
+        let list = mounted.path().join("list");
+        let lists = ["old", "new"].map(|name| {
+            fs::write(folder.join(name), name).unwrap();
+            run(&folder, &["sum", name, "-o"], &[&list]);
+            if name == "old" {
+                File::open(&list).unwrap().sync_all().unwrap();
+            }
+            fs::read(&list).unwrap()
+        });
+        assert!(leaves(&mounted, kind, "list", &lists.each_ref().map(Vec::as_slice)), "{kind:?}");
+        drop(folder);
+        mounted.finish();
+    }
+}
