@@ -9,7 +9,7 @@ use super::copier::under_test;
 use super::forest::{Plan, plant};
 use super::oracle::{Leeway, Portrait, assert_same};
 use crate::bin::Folder;
-use crate::filesystem::{Kind, Mounted};
+use crate::filesystem::{Backing, Kind, LoopDevice, Mounted, needs_program};
 use crate::skip::needs;
 
 const KINDS: [Kind; 3] = [Kind::Ext4, Kind::Xfs, Kind::Btrfs];
@@ -91,4 +91,23 @@ fn a_list_that_takes_the_place_of_another_one_is_never_empty() {
         drop(folder);
         mounted.finish();
     }
+}
+
+/// syncfs(2) knows no device, and only the last one to close it waits for it.
+#[test]
+fn what_is_synced_to_a_device_is_waited_for() {
+    needs!(under_test());
+    needs!(needs_program("strace"));
+    let folder = Folder::new();
+    let device = needs!(LoopDevice::inside(folder.path(), &[0; 4096], Backing::Cached));
+    let held = File::open(device.path()).unwrap();
+    fs::write(folder.join("bytes"), [7; 4096]).unwrap();
+    let strace = ["strace", "-f", "-qq", "-y", "-o", "trace", "-e", "trace=fdatasync"];
+    let words = ["copy", "-H", "--sync", "-T", "bytes", device.path().to_str().unwrap()];
+    folder.under(&strace, &words).leaves("trace").run().exits(0);
+    let trace = fs::read_to_string(folder.join("trace")).unwrap();
+    assert!(trace.contains(&format!("<{}", device.path().display())), "{trace}");
+    assert_eq!(fs::read(folder.join("image")).unwrap(), [7; 4096]);
+    drop(held);
+    device.finish();
 }

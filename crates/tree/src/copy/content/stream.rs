@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::fingerprint::Seen;
 use super::methods::Pair;
 use super::{Content, Copied, FileJob, READ, Tally, WRITE, whole_route};
-use crate::copy::Refusal;
+use crate::copy::{Durability, Refusal};
 
 /// How often somebody who waits asks whether the copy was stopped.
 const ASK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -77,6 +77,13 @@ impl Content<'_> {
             }
             bytes += read as u64;
             job.moved.fetch_add(read as u64, Ordering::Relaxed);
+        }
+        // No filesystem of the target has the bytes of a device; what else cannot be synced says so.
+        if self.options.durability == Durability::Durable
+            && let Err(errno) = rustix::fs::fdatasync(job.target)
+            && errno != Errno::INVAL
+        {
+            return Err(Refusal::of(WRITE)(errno));
         }
         let method = (bytes > 0).then_some(Method::Sync);
         Ok(Copied::new((bytes, method), bytes, Seen::default()))
