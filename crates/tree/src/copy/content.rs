@@ -28,7 +28,7 @@ use flatout_io::digest::Digest;
 use flatout_io::transfer::{End, Method, Moved, Route, Transfer, TransferError};
 use flatout_sys::filesystem::{Filesystem, Nature};
 use flatout_sys::page_cache::begin_writeback;
-use rustix::fs::Stat;
+use rustix::fs::{Advice, Stat, fadvise};
 
 use choice::Choice;
 use fingerprint::{Fingerprint, PIECE_BYTES, Seen};
@@ -44,7 +44,6 @@ pub(super) use tally::Tally;
 pub use large::Large;
 
 use super::{CopyOptions, Refusal, When};
-use crate::file_data::{has_whole_files, is_paged, is_sparse};
 pub use methods::Methods;
 
 /// The operation of a [`Refusal`] that the source is to blame for.
@@ -67,8 +66,9 @@ pub struct FileJob<'a> {
     pub facts: &'a Stat,
     /// `st_dev` of the target, or of the directory that it is made in.
     pub target_device: u64,
-    /// It takes the place of what was there.
-    pub replaces: bool,
+    /// The kernel is to begin at once to write it to storage: it takes the place of what was there, or the copy
+    /// ends only when it is there.
+    pub is_written_out: bool,
     /// Lets threads that have nothing to do help with a large file.
     pub share: &'a dyn Fn(Arc<Large>),
     /// Other processes may help: what is to be done while their part is waited for, a moment long; it
@@ -162,16 +162,19 @@ impl<'a> Content<'a> {
         }
         takes_time();
         let mut tally = Tally::default();
-        let (length_bytes, seen) = match self.options.sparse {
-            _ if length == 0 => self.sizeless(&job, &mut tally)?,
-            When::Always => (self.with_holes(&job, &pair, &mut tally)?, None),
-            When::Auto if is_sparse(job.facts) => (self.with_holes(&job, &pair, &mut tally)?, None),
-            When::Auto | When::Never => self.whole(&job, &pair, &mut tally)?,
+        let keeps_holes = self.keeps_holes(&job, &pair)?;
+        let (length_bytes, seen) = match length {
+            0 => self.sizeless(&job, &mut tally)?,
+            _ if keeps_holes => (self.with_holes(&job, &pair, &mut tally)?, None),
+            _ => self.whole(&job, &pair, &mut tally)?,
         };
         let (length_bytes, seen) =
             self.behind_the_end(&job, &pair, (length_bytes, seen), &mut tally)?;
-        if choice::is_written_out(&job, &pair.facts) {
-            let _told_by_fsync = begin_writeback(job.target, 0, 0);
+        // A power cut must leave this, or what it takes the place of; and no zeros of the right length and time:
+        // where there are holes the length comes first.
+        let is_ext4s = pair.facts.target.name == "ext4" && length < choice::EXT4_ROOM_FROM_BYTES;
+        if keeps_holes || job.is_written_out && !is_ext4s {
+            begin_writing(job.target, &pair);
         }
         let seen = seen.map_or_else(|| self.digest_of_source(&job, length_bytes), Ok)?;
         Ok(Copied::new((tally.bytes(), tally.most()), length_bytes, seen))
@@ -200,14 +203,9 @@ impl<'a> Content<'a> {
         sides.is_some_and(|sides| !sides.into_iter().any(is_far))
     }
 
-    /// Whether this kernel alone knows how long the last source is: then it has as many bytes.
-    pub fn source_is_paged(&self) -> bool {
-        self.pair.as_ref().is_some_and(|pair| is_paged(&pair.facts.source))
-    }
-
-    /// Whether the last source is to have as many bytes as it says.
-    pub fn source_is_whole(&self) -> bool {
-        self.pair.as_ref().is_some_and(|pair| has_whole_files(&pair.facts.source))
+    /// The filesystem of the last source.
+    pub fn source(&self) -> Option<&Filesystem> {
+        self.pair.as_ref().map(|pair| &pair.facts.source)
     }
 
     /// Ends with an error when the user wants to stop.
@@ -264,7 +262,7 @@ impl<'a> Content<'a> {
     ) -> Result<(u64, Option<Seen>), Refusal> {
         let length = job.facts.st_size as u64;
         let choice = self.choice(job, pair);
-        if choice.gives_room(job) {
+        if choice.preallocates {
             preallocate(job.target, length)?;
         }
         let route = whole_route(job, length);
@@ -346,6 +344,15 @@ impl<'a> Content<'a> {
     fn fingerprint(&self) -> Option<Fingerprint> {
         Fingerprint::of(self.options.assurance, self.options.inventory)
     }
+}
+
+/// Has the kernel begin to write a file to storage. sync_file_range(2) does not reach what an overlay hands on
+/// (Linux 6.18).
+fn begin_writing(target: BorrowedFd<'_>, pair: &Pair) {
+    let _told_by_fsync = match pair.facts.target.name {
+        "overlay" => fadvise(target, 0, None, Advice::DontNeed).map_err(Into::into),
+        _ => begin_writeback(target, 0, 0),
+    };
 }
 
 fn whole_route<'a>(job: &FileJob<'a>, length_bytes: u64) -> Route<'a> {

@@ -35,11 +35,11 @@ use super::existing::has_same_time;
 use super::temporary::is_temporary;
 use super::written::counts_for;
 use super::{
-    Action, Entry, Lane, Node, Outcome, Refusal, Trouble, Unchanged, Work, count, identity,
-    kind_of, mark, refused, target,
+    Action, Durability, Entry, Lane, Node, Outcome, Refusal, Trouble, Unchanged, Work, count,
+    identity, kind_of, mark, refused, target,
 };
 use crate::compare::content::Pair;
-use crate::file_data::{self, Moment};
+use crate::file_data::{self, Moment, has_whole_files, is_paged};
 
 /// A file that changes while it is copied is copied again so often.
 const ATTEMPTS: u32 = 2;
@@ -186,7 +186,7 @@ fn fill(
         target: to,
         facts: &opened.facts,
         target_device: place.device,
-        replaces: place.replaces(),
+        is_written_out: place.replaces() || copy.options.durability == Durability::Durable,
         share: &|large| {
             copy.let_others_help(opened, place, &large);
             copy.dispatch.offer(vec![Work::Large(large)]);
@@ -262,10 +262,11 @@ fn fill(
 /// Looks what became of a source of which so much was read.
 fn state(lane: &Lane<'_>, opened: &Opened<'_>, length_bytes: u64) -> Result<State, Trouble> {
     match opened.state(length_bytes)? {
-        State::Shorter if lane.content.source_is_paged() => {
+        // This kernel alone knows how long it is.
+        State::Shorter if lane.content.source().is_some_and(is_paged) => {
             Err(Trouble::Source(Refusal::because("read", file_data::ENDED_EARLY)))
         }
-        State::Shorter if lane.content.source_is_whole() => {
+        State::Shorter if lane.content.source().is_some_and(has_whole_files) => {
             lane.copy.tell_of_unrest(opened.entry, CUT_SHORT);
             Ok(State::Shorter)
         }

@@ -10,6 +10,7 @@ use super::forest::{Plan, plant};
 use super::oracle::{Leeway, Portrait, assert_same};
 use crate::bin::Folder;
 use crate::filesystem::{Backing, Kind, LoopDevice, Mounted, needs_program};
+use crate::fixture::random_bytes;
 use crate::skip::needs;
 
 const KINDS: [Kind; 3] = [Kind::Ext4, Kind::Xfs, Kind::Btrfs];
@@ -73,6 +74,44 @@ fn what_was_synced_outlives_a_power_cut() {
     }
 }
 
+/// Its length comes first: with its time, too, it would be finished for `--quick-check`.
+#[test]
+fn a_file_with_holes_does_not_look_finished_without_its_bytes() {
+    needs!(under_test());
+    for (kind, sparse) in KINDS.into_iter().zip(["auto", "auto", "always"]) {
+        let (mounted, folder) = (needs!(mounted(kind)), Folder::new());
+        let source = folder.join("disk");
+        let file = File::create(&source).unwrap();
+        file.set_len(4 << 20).unwrap();
+        file.write_all_at(&random_bytes(1 << 20, 3), 0).unwrap();
+        let words = ["copy", &format!("--sparse={sparse}")];
+        run(&folder, &words, &[&source, &mounted.path()]);
+        let bytes = fs::read(&source).unwrap();
+        assert!(leaves(&mounted, kind, "disk", &[&bytes]), "{kind:?}");
+        drop(folder);
+        mounted.finish();
+    }
+}
+
+/// It is as long as before, and has the time of its source.
+#[test]
+fn a_file_changed_in_place_does_not_look_finished_without_its_bytes() {
+    needs!(under_test());
+    for kind in KINDS {
+        let (mounted, folder) = (needs!(mounted(kind)), Folder::new());
+        let (source, mut bytes) = (folder.join("disk"), random_bytes(1 << 20, 3));
+        for sync in ["--sync", "--quiet"] {
+            bytes[70_000] ^= 1;
+            fs::write(&source, &bytes).unwrap();
+            let words = ["copy", "--always", "--in-place", "--delta", sync];
+            run(&folder, &words, &[&source, &mounted.path()]);
+        }
+        assert!(leaves(&mounted, kind, "disk", &[&bytes]), "{kind:?}");
+        drop(folder);
+        mounted.finish();
+    }
+}
+
 /// xfs keeps that it has got the name, and may not have its bytes yet.
 #[test]
 fn a_list_that_takes_the_place_of_another_one_is_never_empty() {
@@ -91,6 +130,23 @@ fn a_list_that_takes_the_place_of_another_one_is_never_empty() {
         drop(folder);
         mounted.finish();
     }
+}
+
+/// ext4 and btrfs begin to write it by themselves, xfs does not.
+#[test]
+fn what_takes_the_place_of_a_file_of_an_overlay_is_written_out() {
+    needs!(under_test());
+    let (below, lower, folder) = (needs!(mounted(Kind::Xfs)), Folder::new(), Folder::new());
+    let overlay = needs!(Mounted::overlay(lower.path(), &below.path()));
+    let (source, target) = (folder.join("file"), overlay.path().join("file"));
+    for (text, sync) in [("old", "--sync"), ("new", "--quiet")] {
+        fs::write(&source, text).unwrap();
+        run(&folder, &["copy", "--always", sync], &[&source, &target]);
+    }
+    assert!(leaves(&below, Kind::Xfs, "upper/file", &[b"old", b"new"]));
+    drop(folder);
+    overlay.finish();
+    below.finish();
 }
 
 /// syncfs(2) knows no device, and only the last one to close it waits for it.

@@ -17,7 +17,6 @@
 use flatout_io::transfer::Method;
 use flatout_sys::filesystem::{Filesystem, Nature};
 
-use super::FileJob;
 use crate::file_data::is_paged;
 
 /// Files of this size on are shared out among threads.
@@ -35,6 +34,10 @@ pub(super) const BY_KERNEL_FROM_BYTES: u64 = 32 << 10;
 /// tmpfs 0.76, ext4 to xfs 0.90, ext4 to btrfs 0.84; 400 × 256 KiB xfs 0.82, ext4 to xfs 0.86.
 pub(super) const THROUGH_PIPE_FROM_BYTES: u64 = 128 << 10;
 
+/// From which length on files get their room first on ext4. What takes the place of a file it writes out by itself,
+/// when that is closed or gets its name (`auto_da_alloc`, ext4(5)), but not what has its room.
+pub(super) const EXT4_ROOM_FROM_BYTES: u64 = 256 << 10;
+
 /// Where the source lies, and the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PairFacts {
@@ -51,20 +54,10 @@ pub struct PairFacts {
 pub struct Choice {
     /// What moves the bytes.
     pub method: Method,
-    /// The target gets its room first, if it is new.
+    /// The target gets its room first.
     pub preallocates: bool,
     /// Threads that have nothing to do help.
     pub shares: bool,
-}
-
-impl Choice {
-    /// Whether this file gets its room first. What takes the place of a file ext4 writes out when it
-    /// gets its name, or is closed, so that a power cut leaves one of both (`auto_da_alloc`, ext4(5)), but
-    /// not what got its room first: so short ones, of which there are many, do not, and long ones are written
-    /// out here ([`is_written_out`]).
-    pub(super) fn gives_room(&self, job: &FileJob<'_>) -> bool {
-        self.preallocates && (!job.replaces || job.facts.st_size as u64 >= SHARE_FROM_BYTES)
-    }
 }
 
 /// How a file is copied that has no holes to keep.
@@ -86,17 +79,6 @@ pub fn choice(length_bytes: u64, pair: &PairFacts) -> Choice {
     Choice { method, preallocates, shares }
 }
 
-/// Whether the kernel is asked to write out what takes the place of a file, for ext4 does that only where
-/// blocks were left to be found later, and xfs only for what was cut off. Its reason is given at
-/// [`Choice::gives_room`].
-pub(super) fn is_written_out(job: &FileJob<'_>, pair: &PairFacts) -> bool {
-    let is_left = match pair.target.name {
-        "ext4" => job.facts.st_size as u64 >= SHARE_FROM_BYTES,
-        name => name == "xfs",
-    };
-    job.replaces && is_left
-}
-
 /// Whether a server may copy by itself: NFS 4.2, SMB.
 pub fn is_servers(pair: &PairFacts) -> bool {
     pair.is_one && pair.source.nature == Nature::Network
@@ -111,7 +93,7 @@ pub(super) fn is_kernels(pair: &PairFacts) -> bool {
 /// written into faster than none. btrfs does not compress what was preallocated.
 fn preallocates_from(target: &Filesystem) -> Option<u64> {
     match target.name {
-        "ext4" => Some(256 << 10),
+        "ext4" => Some(EXT4_ROOM_FROM_BYTES),
         "xfs" => Some(SHARE_FROM_BYTES),
         _ => None,
     }

@@ -14,7 +14,7 @@ use super::choice::{PairFacts, SHARE_FROM_BYTES};
 use super::holes::segment;
 use super::large;
 use super::range::Task;
-use super::{Content, Copied, FileJob, READ, Tally, WRITE, set_length, whole_route};
+use super::{Content, Copied, FileJob, READ, Tally, WRITE, begin_writing, set_length, whole_route};
 use crate::copy::Refusal;
 use crate::file_data;
 
@@ -68,6 +68,8 @@ impl Content<'_> {
             (reached, seen) = self.behind_the_end(&job, &pair, (reached, None), &mut tally)?;
             set_length(job.target, reached)?;
         }
+        // It is as long as before: with the time of the source it would look like it after a power cut.
+        begin_writing(job.target, &pair);
         let seen = seen.map_or_else(|| self.digest_of_source(&job, reached), Ok)?;
         Ok(Copied::new((tally.bytes(), tally.most()), reached, seen))
     }

@@ -11,6 +11,17 @@ use crate::copy::{Refusal, When};
 use crate::file_data;
 
 impl Content<'_> {
+    /// Whether a file has holes to be kept, or zeros that are to be some: who compresses files gives them less room
+    /// than their length, too.
+    pub(super) fn keeps_holes(&self, job: &FileJob<'_>, pair: &Pair) -> Result<bool, Refusal> {
+        if self.options.sparse != When::Auto || !file_data::is_sparse(job.facts) {
+            return Ok(self.options.sparse == When::Always);
+        }
+        let (whole, is_told) =
+            ((0, job.facts.st_size as u64), file_data::tells_holes(&pair.facts.source));
+        Ok(!is_told || segment(job.source, true, whole)? != Some(whole))
+    }
+
     /// Copies the data of a file to its places, and leaves holes between. Returns where it ended.
     pub(super) fn with_holes(
         &mut self,
@@ -21,13 +32,12 @@ impl Content<'_> {
         let length = job.facts.st_size as u64;
         set_length(job.target, length)?;
         let method = self.choice(job, pair).method;
-        let is_sparse = file_data::is_sparse(job.facts);
         let is_told = file_data::tells_holes(&pair.facts.source);
+        let has_holes = is_told && file_data::is_sparse(job.facts);
         let mut place = 0;
         let mut ended = length;
         while place < length {
             self.look()?;
-            let has_holes = is_sparse && is_told;
             let Some((data, hole)) = segment(job.source, has_holes, (place, length))? else {
                 // Nothing but a hole follows, or the file is shorter now.
                 let end = seek(job.source, SeekFrom::End(0)).map_err(Refusal::of(READ))?;

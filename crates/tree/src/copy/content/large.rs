@@ -12,14 +12,14 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use flatout_io::transfer::{End, Method, Route};
-use flatout_sys::{descriptor, page_cache};
+use flatout_sys::{descriptor, page_cache::begin_writeback};
 use rustix::io::Errno;
 
 use super::methods::Pair;
 use super::range::Task;
-use super::{Content, FileJob, READ, Tally, WRITE, choice, whole_route};
+use super::{Content, FileJob, READ, Tally, WRITE, whole_route};
+use crate::copy::Refusal;
 use crate::copy::shared::Abroad;
-use crate::copy::{Durability, Refusal};
 use crate::file_data::errno_of;
 use crate::lock::lock;
 
@@ -121,10 +121,10 @@ struct Files {
 }
 
 impl Files {
-    fn of(job: &FileJob<'_>, pair: &Pair) -> Result<Self, Errno> {
+    fn of(job: &FileJob<'_>) -> Result<Self, Errno> {
         let copy = |file| rustix::io::fcntl_dupfd_cloexec(file, 3);
-        let is_written_out = choice::is_written_out(job, &pair.facts);
-        Ok(Self { source: copy(job.source)?, target: copy(job.target)?, is_written_out })
+        let (source, target) = (copy(job.source)?, copy(job.target)?);
+        Ok(Self { source, target, is_written_out: job.is_written_out })
     }
 }
 
@@ -160,15 +160,6 @@ pub(in crate::copy) struct Done {
 }
 
 impl Content<'_> {
-    /// Has the kernel begin to write a range to storage, if the copy ends only when it is there, or `is_due`:
-    /// what else is copied goes on meanwhile.
-    fn begin_writing(&self, route: &Route<'_>, is_due: bool) {
-        if is_due || self.options.durability == Durability::Durable {
-            let Route { target, offset_bytes, length_bytes, .. } = *route;
-            let _told_by_syncfs = page_cache::begin_writeback(target, offset_bytes, length_bytes);
-        }
-    }
-
     /// Ranges of a file of another process, which may be shared again.
     ///
     /// Errors: nothing was copied.
@@ -180,7 +171,7 @@ impl Content<'_> {
         abroad: Abroad,
     ) -> Result<Arc<Large>, Refusal> {
         let pair = self.pair(job)?;
-        let files = Files::of(job, &pair).map_err(Refusal::of(READ))?;
+        let files = Files::of(job).map_err(Refusal::of(READ))?;
         let method = self.read_around(job, &pair, method);
         let large = Large::new(job.facts.st_size as u64, Task::Move(method), pair, (files, ranges));
         let _there_was_none = large.place_abroad.set(abroad);
@@ -198,7 +189,7 @@ pub(super) fn copy(
 ) -> Result<u64, Refusal> {
     let length_bytes = job.facts.st_size as u64;
     let ranges = u32::try_from(length_bytes.div_ceil(RANGE_BYTES)).ok();
-    let (Ok(files), Some(ranges)) = (Files::of(job, pair), ranges) else {
+    let (Ok(files), Some(ranges)) = (Files::of(job), ranges) else {
         // There are no descriptors for others.
         let moved = content.task(task, whole_route(job, length_bytes), pair, tally)?;
         return Ok(moved.bytes);
@@ -348,7 +339,10 @@ impl Large {
                     if moved.end == End::SourceEnded {
                         lock(&self.state).ends_at(offset_bytes + moved.bytes);
                     }
-                    content.begin_writing(&route, files.is_written_out);
+                    // What else is copied goes on meanwhile.
+                    if files.is_written_out {
+                        let _told_later = begin_writeback(route.target, offset_bytes, length_bytes);
+                    }
                 }
                 Err(refusal) => lock(&self.state).fail(refusal),
             }

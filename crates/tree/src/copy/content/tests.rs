@@ -98,7 +98,7 @@ pub(super) fn job<'a>(
         target: target.as_fd(),
         facts,
         target_device: target.metadata().unwrap().dev(),
-        replaces: false,
+        is_written_out: false,
         share: &|_| {},
         waits: &|_| {},
         moved,

@@ -18,7 +18,7 @@ use crate::copy::content::{Content, FileJob, Large};
 use crate::copy::directory::Guest;
 use crate::copy::dispatch::ready::Ready;
 use crate::copy::file::{Opened, Place, reading_flags};
-use crate::copy::{Copy, Directory, Pair, Work, visit};
+use crate::copy::{Copy, Directory, Durability, Pair, Work, visit};
 use crate::file_data::open_unseen;
 use crate::lock::lock;
 use crate::wire::message;
@@ -134,7 +134,7 @@ impl Copy<'_> {
             target: target.as_fd(),
             facts: &facts,
             target_device: pair.found.target.0,
-            replaces: false,
+            is_written_out: self.options.durability == Durability::Durable,
             share: &|_| {},
             meanwhile: None,
             waits: &|threads| self.want_threads(threads),

@@ -2,7 +2,7 @@
 
 use super::mounted::Mounted;
 use super::*;
-use crate::copy::content::choice::{BY_KERNEL_FROM_BYTES, Choice, THROUGH_PIPE_FROM_BYTES};
+use crate::copy::content::choice::{BY_KERNEL_FROM_BYTES, THROUGH_PIPE_FROM_BYTES};
 use crate::copy::limits::Limits;
 
 const LENGTH: u64 = 100_001;
@@ -79,17 +79,4 @@ fn what_the_kernel_copies_keeps_its_holes_and_ends_where_the_source_ends() {
     assert_same(&source, &target);
     let blocks = |file: &File| file.metadata().unwrap().blocks();
     assert!(blocks(&target) <= blocks(&source));
-}
-
-#[test]
-fn what_takes_the_place_of_a_file_gets_its_room_first_only_if_it_is_long() {
-    let (source, target) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
-    let choice = Choice { method: Method::Sync, preallocates: true, shares: false };
-    for (length, replacing) in [(1 << 20, false), (8 << 20, true)] {
-        source.set_len(length).unwrap();
-        let (facts, moved) = (rustix::fs::fstat(&source).unwrap(), AtomicU64::new(0));
-        let new = job(&source, &target, (&facts, &moved));
-        assert!(choice.gives_room(&new));
-        assert_eq!(choice.gives_room(&FileJob { replaces: true, ..new }), replacing);
-    }
 }
