@@ -66,8 +66,7 @@ pub struct FileJob<'a> {
     pub facts: &'a Stat,
     /// `st_dev` of the target, or of the directory that it is made in.
     pub target_device: u64,
-    /// The kernel is to begin at once to write it to storage: it takes the place of what was there, or the copy
-    /// ends only when it is there.
+    /// It takes the place of what was there, or is to be on storage when the copy ends: writing begins at once.
     pub is_written_out: bool,
     /// Lets threads that have nothing to do help with a large file.
     pub share: &'a dyn Fn(Arc<Large>),
@@ -346,8 +345,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// Has the kernel begin to write a file to storage. sync_file_range(2) does not reach what an overlay hands on
-/// (Linux 6.18).
+/// Has the kernel begin to write a file. sync_file_range(2) does not reach what an overlay hands on (Linux 6.18).
 fn begin_writing(target: BorrowedFd<'_>, pair: &Pair) {
     let _told_by_fsync = match pair.facts.target.name {
         "overlay" => fadvise(target, 0, None, Advice::DontNeed).map_err(Into::into),

@@ -11,8 +11,7 @@ use crate::copy::{Refusal, When};
 use crate::file_data;
 
 impl Content<'_> {
-    /// Whether a file has holes to be kept, or zeros that are to be some: who compresses files gives them less room
-    /// than their length, too.
+    /// Whether a file has holes to keep, or zeros to make some of. Compressed ones, too, have less room than length.
     pub(super) fn keeps_holes(&self, job: &FileJob<'_>, pair: &Pair) -> Result<bool, Refusal> {
         if self.options.sparse != When::Auto || !file_data::is_sparse(job.facts) {
             return Ok(self.options.sparse == When::Always);
