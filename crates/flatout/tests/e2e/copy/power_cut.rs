@@ -61,7 +61,7 @@ fn what_was_synced_outlives_a_power_cut() {
             plant(&source, Plan::new(seed).with_small_holes());
             // Where a mirror is made something of another kind is replaced.
             let target =
-                if way == "--delete" { target.clone() } else { target.join(&seed.to_string()) };
+                if way == "--delete" { target.clone() } else { target.join(seed.to_string()) };
             fs::create_dir_all(&target).unwrap();
             run(&folder, &[copy, way, "--sync", "-T"], &[&source, &target]);
         }
