@@ -83,9 +83,9 @@ fn lead(arguments: &Arguments, cancel: CancelToken, processes: Box<dyn Processes
         false if arguments.verbose && is_free => Told::Everything,
         false => Told::Failures,
     };
-    let witness = Witness::new(log, terminal.as_ref(), told);
+    let mut witness = Witness::new(log, terminal.as_ref(), told);
     let plan = plan(arguments, &witness);
-    let witness = witness.with_manifest(manifest.map(|file| Listing::begin(file, &plan)));
+    witness.manifest = manifest.map(|file| Listing::begin(file, &plan));
     if let Some(listed) = &selection.listed {
         demand::look_for(listed, &plan, arguments.wording(), &witness);
     }

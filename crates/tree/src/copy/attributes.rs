@@ -53,6 +53,7 @@ pub(crate) use self::inode_flags::{all_flags_of, flag_letters, flags_of_letters}
 pub use self::node::{Node, pin};
 use self::owner::Expectation;
 pub use self::permissions::{open_to_owner, open_up, umask};
+pub(super) use self::remarks::Losses;
 use self::remarks::{Loss, Lost, Remarks};
 pub use self::special::Special;
 use self::times::times;
@@ -96,12 +97,15 @@ struct Job<'a> {
     called: Option<&'a CStr>,
     /// What was lost; before anything else, something for which `cp -a` fails.
     lost: Cell<Option<Lost>>,
+    /// All that was, as bits.
+    losses: Cell<u32>,
 }
 
 impl<'a> Job<'a> {
     fn new(source: Node<'a>, target: Node<'a>, facts: &'a Stat, made: Made) -> Self {
         let kind = kind_of(facts);
-        Self { source, target, facts, kind, made, called: None, lost: Cell::new(None) }
+        let (lost, losses) = (Cell::new(None), Cell::new(0));
+        Self { source, target, facts, kind, made, called: None, lost, losses }
     }
 
     /// Its absolute path, for people.
@@ -140,6 +144,7 @@ pub struct Attributes<'a> {
     /// Directories that were there lose what their sources have not got, as files do.
     is_mirror: bool,
     incomplete: AtomicU64,
+    losses: Losses<AtomicU64>,
 }
 
 impl<'a> Attributes<'a> {
@@ -154,6 +159,7 @@ impl<'a> Attributes<'a> {
             is_privileged: rustix::process::geteuid().is_root(),
             is_mirror: false,
             incomplete: AtomicU64::new(0),
+            losses: Losses::default(),
         }
     }
 
@@ -169,6 +175,11 @@ impl<'a> Attributes<'a> {
         self.incomplete.load(Ordering::Relaxed)
     }
 
+    /// How many entries lost something, by what.
+    pub(super) fn losses(&self) -> Losses<u64> {
+        std::array::from_fn(|index| self.losses[index].load(Ordering::Relaxed))
+    }
+
     /// An entry was copied, from one path to another, without something for which `cp -a` would fail.
     pub(super) fn is_incomplete(
         &self,
@@ -177,7 +188,7 @@ impl<'a> Attributes<'a> {
         cause: Option<Errno>,
     ) {
         self.incomplete.fetch_add(1, Ordering::Relaxed);
-        self.remarks.tell(&Event::Incomplete { source, target, code, cause });
+        self.remarks.watch.event(&Event::Incomplete { source, target, code, cause });
     }
 
     /// Takes from a new directory the lists that it inherited, before anything is made in it: its
@@ -245,7 +256,7 @@ impl<'a> Attributes<'a> {
             && self.fails(loss)
         {
             let both = [job.source.shown(), job.shown()];
-            self.is_incomplete(both, loss.said().0, cause);
+            self.is_incomplete(both, loss.code(), cause);
         }
         applied
     }
@@ -272,20 +283,28 @@ impl<'a> Attributes<'a> {
         carried.late.map_or(Ok(changed), Err)
     }
 
-    /// Whether a copy without it is incomplete.
+    /// Whether `cp -a` has failed where it cannot keep this. What else is lost is said, no more.
     fn fails(&self, loss: Loss) -> bool {
-        loss.fails_cp() || loss.is_attribute() && self.preserve.has(Preserve::DEMANDED)
+        match loss.code() {
+            "xattr_not_kept" | "capability_not_kept" => self.preserve.has(Preserve::DEMANDED),
+            _ => matches!(loss, Loss::Owner | Loss::Mode | Loss::Times | Loss::Acl),
+        }
     }
 
     /// Says once that something is not kept on the filesystem of the target.
     fn lose(&self, job: &Job<'_>, loss: Loss, cause: Option<Errno>) {
         let graver = job.lost.get().filter(|(lost, _)| self.fails(*lost) && !self.fails(loss));
         job.lost.set(graver.or(Some((loss, cause))));
+        let (before, bit) = (job.losses.get(), 1 << loss as u32);
+        if before & bit == 0 {
+            job.losses.set(before | bit);
+            self.losses[loss as usize].fetch_add(1, Ordering::Relaxed);
+        }
         let device = match job.made.inheritance.device {
             0 => job.target.stat().map_or(0, |facts| facts.st_dev as _),
             device => device,
         };
-        self.remarks.say(loss, device, cause);
+        self.remarks.say((loss, cause), device, || job.shown());
     }
 
     /// A refusal if chattr(1) has locked what was there before: nothing that was made by us is.

@@ -112,6 +112,8 @@ pub struct Notice {
     pub code: &'static str,
     /// One sentence.
     pub text: String,
+    /// The first copy of which it is true, by its absolute path.
+    pub first: Option<OsString>,
 }
 
 /// Whoever wants to know. Called by all threads, in no order.

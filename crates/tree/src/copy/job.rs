@@ -239,6 +239,7 @@ impl<'a> Copy<'a> {
     /// Nothing more will be copied: what was noted of this run becomes what the next one knows.
     pub fn finish(self) {
         let totals = self.progress();
+        self.attributes.remarks.sum_up(&totals.losses);
         let is_whole = totals.failed == 0 && !self.stop.is_cancelled() && !self.stop.has_full();
         self.evidence.finish(if is_whole { Reached::Everything } else { Reached::Part });
     }
@@ -323,7 +324,9 @@ impl<'a> Copy<'a> {
         Snapshot {
             deleted: self.mirror.deleted.load(Ordering::Relaxed),
             spared: self.mirror.spared.load(Ordering::Relaxed),
-            ..self.tally.snapshot(occupations, self.attributes.incomplete())
+            incomplete: self.attributes.incomplete(),
+            losses: self.attributes.losses(),
+            ..self.tally.snapshot(occupations)
         }
     }
 

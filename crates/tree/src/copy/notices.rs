@@ -264,10 +264,10 @@ impl Copy<'_> {
     /// Says something unless it was said before, for this reason.
     fn notice_once(&self, code: &'static str, why: Option<Errno>, text: impl FnOnce() -> String) {
         let why = why.map_or(0, |errno| errno.raw_os_error().unsigned_abs().into());
-        self.attributes.remarks.once((code, why), code, text);
+        self.attributes.remarks.once((code, why), || Notice { code, text: text(), first: None });
     }
 
     fn notice(&self, code: &'static str, text: String) {
-        self.watch.event(&Event::Notice(Notice { code, text }));
+        self.watch.event(&Event::Notice(Notice { code, text, first: None }));
     }
 }

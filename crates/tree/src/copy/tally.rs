@@ -8,6 +8,7 @@ use flatout_io::transfer::Method;
 use flatout_sys::occupation::Occupation;
 use rustix::fs::Stat;
 
+use super::attributes::Losses;
 use super::lane::MUCH_BYTES;
 use super::{Copy, Entry, Side};
 use crate::lock::lock;
@@ -30,6 +31,8 @@ pub struct Snapshot {
     /// Entries that were copied without something of their source that `cp -a` would fail for: an
     /// access control list, an owner that root cannot give, a mode, times.
     pub incomplete: u64,
+    /// Entries that lost something, be it no reason to fail, by what.
+    pub(super) losses: Losses<u64>,
     /// Files that were begun again, because they changed meanwhile.
     pub retried: u64,
     /// Things of the target that were deleted because the source does not have them.
@@ -49,7 +52,7 @@ pub struct Snapshot {
 impl Default for Snapshot {
     /// Nothing was done.
     fn default() -> Self {
-        Tally::default().snapshot(std::iter::empty(), 0)
+        Tally::default().snapshot(std::iter::empty())
     }
 }
 
@@ -61,7 +64,7 @@ impl Snapshot {
         let all = [files, directories, others, linked, unchanged, failed, incomplete, retried];
         let rest = [deleted, spared, overwritten, bytes_accepted];
         let by_method = self.by_method.iter_mut().flat_map(|(_, files, bytes)| [files, bytes]);
-        all.into_iter().chain(rest).chain(by_method)
+        all.into_iter().chain(rest).chain(&mut self.losses).chain(by_method)
     }
 
     /// Bytes that lie in the files copied: fewer than were accepted where files failed, or were
@@ -115,13 +118,8 @@ impl Tally {
         total.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// The counters, with those entries that lack something, and what most of the threads wait for
-    /// that do this.
-    pub(super) fn snapshot(
-        &self,
-        occupations: impl Iterator<Item = Occupation>,
-        incomplete: u64,
-    ) -> Snapshot {
+    /// The counters, and what most of the threads wait for that do this.
+    pub(super) fn snapshot(&self, occupations: impl Iterator<Item = Occupation>) -> Snapshot {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Snapshot {
             files: read(&self.files),
@@ -130,11 +128,12 @@ impl Tally {
             linked: read(&self.linked),
             unchanged: read(&self.unchanged),
             failed: read(&self.failed),
-            incomplete,
             retried: read(&self.retried),
             overwritten: read(&self.overwritten),
             deleted: 0,
             spared: 0,
+            incomplete: 0,
+            losses: Losses::default(),
             bytes_accepted: read(&self.bytes),
             by_method: std::array::from_fn(|index| {
                 let (files, bytes) = &self.by_method[index];

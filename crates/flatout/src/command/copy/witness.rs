@@ -25,7 +25,8 @@ const ENOUGH_FILES: &str = "64 open files are enough for any tree: ulimit -n 64"
 /// What was said so far.
 pub struct Witness<'a> {
     log: Option<Log>,
-    manifest: Option<Listing>,
+    /// What there is in the end.
+    pub manifest: Option<Listing>,
     /// Where somebody looks on.
     pub terminal: Option<&'a Terminal>,
     told: Told,
@@ -56,11 +57,6 @@ impl<'a> Witness<'a> {
     /// Nothing has happened yet.
     pub fn new(log: Option<Log>, terminal: Option<&'a Terminal>, told: Told) -> Self {
         Self { log, manifest: None, terminal, told, said: Mutex::new(Said::default()) }
-    }
-
-    /// The same, which lists what there is in the end.
-    pub fn with_manifest(self, manifest: Option<Listing>) -> Self {
-        Self { manifest, ..self }
     }
 
     /// Operands that were not even tried.
@@ -187,9 +183,11 @@ impl Watch for Witness<'_> {
                 self.keep(format!("{path} is incomplete: {code}"));
             }
             Event::Notice(notice) => {
-                let text = &notice.text;
+                let first = notice.first.as_ref();
+                let first = first.map(|path| format!(" (first: {})", quote(path)));
+                let text = notice.text.clone() + &first.unwrap_or_default();
                 self.log(|| json!({"action": "notice", "code": notice.code, "text": text}));
-                self.remark(text);
+                self.remark(&text);
             }
         }
     }

@@ -1,8 +1,9 @@
-//! What could not be kept, said once per target filesystem.
+//! What could not be kept, said once per target filesystem, and in the end how often.
 //!
 //! Says it to the watch of the copy; whether something counts as failed is decided elsewhere.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::sync::Mutex;
 
 use flatout_io::cause_text;
@@ -14,83 +15,58 @@ use crate::lock::lock;
 
 /// Remarks that are made. Kinds are few; who copies to so many filesystems has heard enough.
 const MOST_REMARKS: usize = 4096;
-const XATTR: &str = "xattr_not_kept";
 
-/// Something that is not kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Loss {
-    Owner,
-    SetId,
-    Mode,
-    /// What was accepted is not there afterwards.
-    ModeForgotten,
-    Times,
-    /// The same of times.
-    TimesForgotten,
-    /// The filesystem has times, but none so early or so late.
-    TimeRange,
-    /// A POSIX list.
-    Acl,
-    /// A list of another kind, as NFS has them on each file.
-    OtherAcl,
-    Capability,
-    Context,
-    UserAttribute,
-    TrustedAttribute,
-    SecurityAttribute,
-    OtherAttribute,
-    /// A directory is locked, and flags are not kept.
-    Locked,
-    Flags,
-    Project,
+flatout_sys::words! {
+    /// Something that is not kept.
+    pub(super) enum Loss: text, ALL {
+        Owner = "cannot keep owners",
+        SetId = "cannot keep set-user-ID and set-group-ID bits without their owner",
+        Mode = "cannot keep permissions",
+        /// What was accepted is not there afterwards.
+        ModeForgotten = "cannot keep all permissions: what it accepts it does not have afterwards",
+        Times = "cannot keep times",
+        /// The same of times.
+        TimesForgotten = "cannot keep times: what it accepts it does not have afterwards",
+        /// The filesystem has times, but none so early or so late.
+        TimeRange = "cannot keep times so early or so late: the nearest it has are set",
+        /// A POSIX list.
+        Acl = "cannot keep access control lists",
+        /// A list of another kind, as NFS has them on each file.
+        OtherAcl = "cannot keep access control lists of this kind",
+        Capability = "cannot keep file capabilities",
+        Context = "cannot keep security contexts",
+        UserAttribute = "cannot keep extended attributes (user.*)",
+        TrustedAttribute = "cannot keep extended attributes (trusted.*)",
+        SecurityAttribute = "cannot keep extended attributes (security.*)",
+        OtherAttribute = "cannot keep some extended attributes",
+        /// A directory is locked, and flags are not kept.
+        Locked = "directories of the source are locked by chattr, their copies are not; --preserve=all,flags keeps that",
+        Flags = "cannot keep some of the flags of chattr",
+        Project = "cannot keep project ids",
+    }
 }
 
+/// How many entries lost something, by what.
+pub(in crate::copy) type Losses<T> = [T; Loss::ALL.len()];
+
 impl Loss {
-    /// Whether `cp -a` has failed where it cannot keep this. What else is lost is said, no more.
-    pub(super) const fn fails_cp(self) -> bool {
-        matches!(self, Self::Owner | Self::Mode | Self::Times | Self::Acl)
-    }
-
-    /// Whether it is an extended attribute that is no list.
-    pub(super) const fn is_attribute(self) -> bool {
-        matches!(self.said().0.as_bytes(), b"xattr_not_kept" | b"capability_not_kept")
-    }
-
-    /// A stable code, and a sentence.
-    pub(super) const fn said(self) -> (&'static str, &'static str) {
+    /// A stable code.
+    pub(super) const fn code(self) -> &'static str {
         match self {
-            Self::Owner => ("owner_not_kept", "cannot keep owners"),
-            Self::SetId => (
-                "set_id_not_kept",
-                "cannot keep set-user-ID and set-group-ID bits without their owner",
-            ),
-            Self::Mode => ("mode_not_kept", "cannot keep permissions"),
-            Self::ModeForgotten => (
-                "mode_not_kept",
-                "cannot keep all permissions: what it accepts it does not have afterwards",
-            ),
-            Self::Times => ("times_not_kept", "cannot keep times"),
-            Self::TimesForgotten => {
-                ("times_not_kept", "cannot keep times: what it accepts it does not have afterwards")
-            }
-            Self::TimeRange => (
-                "times_clamped",
-                "cannot keep times so early or so late: the nearest it has are set",
-            ),
-            Self::Acl => ("acl_not_kept", "cannot keep access control lists"),
-            Self::OtherAcl => ("acl_not_kept", "cannot keep access control lists of this kind"),
-            Self::Capability => ("capability_not_kept", "cannot keep file capabilities"),
-            Self::Context => ("context_not_kept", "cannot keep security contexts"),
-            Self::UserAttribute => (XATTR, "cannot keep extended attributes (user.*)"),
-            Self::TrustedAttribute => (XATTR, "cannot keep extended attributes (trusted.*)"),
-            Self::SecurityAttribute => (XATTR, "cannot keep extended attributes (security.*)"),
-            Self::OtherAttribute => (XATTR, "cannot keep some extended attributes"),
-            Self::Locked => (
-                "flags_not_kept",
-                "a directory of the source is locked by chattr, its copy is not (--preserve=all,flags)",
-            ),
-            Self::Flags => ("flags_not_kept", "cannot keep some of the flags of chattr"),
-            Self::Project => ("project_not_kept", "cannot keep project ids"),
+            Self::Owner => "owner_not_kept",
+            Self::SetId => "set_id_not_kept",
+            Self::Mode | Self::ModeForgotten => "mode_not_kept",
+            Self::Times | Self::TimesForgotten => "times_not_kept",
+            Self::TimeRange => "times_clamped",
+            Self::Acl | Self::OtherAcl => "acl_not_kept",
+            Self::Capability => "capability_not_kept",
+            Self::Context => "context_not_kept",
+            Self::UserAttribute
+            | Self::TrustedAttribute
+            | Self::SecurityAttribute
+            | Self::OtherAttribute => "xattr_not_kept",
+            Self::Locked | Self::Flags => "flags_not_kept",
+            Self::Project => "project_not_kept",
         }
     }
 }
@@ -100,7 +76,7 @@ pub(super) type Lost = (Loss, Option<Errno>);
 
 /// What was said already, and why or of which filesystem.
 pub(in crate::copy) struct Remarks<'a> {
-    watch: &'a dyn Watch,
+    pub(super) watch: &'a dyn Watch,
     said: Mutex<BTreeSet<(&'static str, u64)>>,
 }
 
@@ -109,34 +85,36 @@ impl<'a> Remarks<'a> {
         Self { watch, said: Mutex::default() }
     }
 
-    /// Tells of an entry.
-    pub(super) fn tell(&self, event: &Event) {
-        self.watch.event(event);
-    }
-
-    /// Says that something is not kept, unless it was said for this filesystem.
-    pub(super) fn say(&self, loss: Loss, device: u64, cause: Option<Errno>) {
-        let (code, what) = loss.said();
-        self.once((what, device), code, || match cause {
-            Some(errno) => format!("{what}: {}", cause_text(&errno.into())),
-            None => what.to_owned(),
+    /// Says that something is not kept of what has this path, unless it was said for this filesystem.
+    pub(super) fn say(&self, (loss, cause): Lost, device: u64, path: impl FnOnce() -> OsString) {
+        let cause = cause.map(|errno| format!(": {}", cause_text(&errno.into())));
+        self.once((loss.text(), device), || Notice {
+            code: loss.code(),
+            text: format!("{}{}", loss.text(), cause.unwrap_or_default()),
+            first: Some(path()),
         });
     }
 
+    /// Says how many entries lost what, where the first was not the only one. What is looked for once for a
+    /// filesystem is lost by nobody knows how many.
+    pub(in crate::copy) fn sum_up(&self, losses: &Losses<u64>) {
+        let is_counted = |loss| !matches!(loss, Loss::ModeForgotten | Loss::TimesForgotten);
+        let all = Loss::ALL.into_iter().zip(losses);
+        for (loss, count) in all.filter(|&(loss, &count)| count > 1 && is_counted(loss)) {
+            let text = format!("{}: {count} entries in all", loss.text());
+            self.watch.event(&Event::Notice(Notice { code: loss.code(), text, first: None }));
+        }
+    }
+
     /// Says something unless it was said before.
-    pub(in crate::copy) fn once(
-        &self,
-        what: (&'static str, u64),
-        code: &'static str,
-        text: impl FnOnce() -> String,
-    ) {
+    pub(in crate::copy) fn once(&self, what: (&'static str, u64), notice: impl FnOnce() -> Notice) {
         // A thread that panicked here left a set as good as any.
         let is_new = {
             let mut said = lock(&self.said);
             said.len() < MOST_REMARKS && said.insert(what)
         };
         if is_new {
-            self.watch.event(&Event::Notice(Notice { code, text: text() }));
+            self.watch.event(&Event::Notice(notice()));
         }
     }
 }

@@ -74,8 +74,8 @@ struct Heard(Mutex<Vec<&'static str>>);
 impl Watch for Heard {
     fn event(&self, event: &Event) {
         if let Event::Notice(notice) = event {
-            let is_said =
-                notice.text.starts_with("cannot keep") || notice.text.contains("its copy is not");
+            let is_said = notice.text.starts_with("cannot keep")
+                || notice.text.contains("their copies are not");
             assert!(is_said, "{notice:?}");
             self.0.lock().unwrap().push(notice.code);
         }

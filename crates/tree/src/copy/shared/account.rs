@@ -61,7 +61,7 @@ goes_by_variants!(Lead { 1 => Symlink(text), 2 => Link(text) });
 goes_by_variants!(Cause { 1 => System(errno), 2 => Aside(errno), 3 => Reason(reason) });
 goes_by_fields!(Refusal { operation, cause });
 goes_by_fields!(Failure { refusal, path, other });
-goes_by_fields!(Notice { code, text });
+goes_by_fields!(Notice { code, text, first });
 goes_as!(
     Box<Record>,
     Vec<u8>,
@@ -153,7 +153,8 @@ mod tests {
             failure(Cause::Aside(Errno::NOSPC)),
             failure(Cause::Reason("why")),
         ];
-        let notice = Notice { code: "owner_not_kept", text: "owners".to_owned() };
+        let (code, text) = ("owner_not_kept", "owners".to_owned());
+        let notice = Notice { code, text, first: Some(path()) };
         let mut events: Vec<Event> = failures.into_iter().map(Event::Failed).collect();
         events.push(Event::Notice(notice));
         events.push(Event::Incomplete {
