@@ -167,7 +167,11 @@ impl Place {
                 _ => written,
             }
         };
-        written().map_err(|error| self.failure(&error))
+        match written() {
+            // Whoever closed the pipe has seen enough, as of standard output.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => written.map_err(|error| self.failure(&error)),
+        }
     }
 
     /// A file for what comes piece by piece; with a name, it is nobody's until [`Place::complete`].

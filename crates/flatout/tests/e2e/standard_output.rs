@@ -179,6 +179,23 @@ fn a_list_of_a_copy_into_a_pipe_that_nobody_reads_is_a_failure() {
     }
 }
 
+/// As by `-o /dev/stdout | head`.
+#[test]
+fn a_pipe_that_is_named_may_be_closed_as_standard_output_may() {
+    let folder = folder();
+    for words in [
+        "read data --output /dev/stdout",
+        "copy data copied --force --format json --output /dev/stdout",
+        "copy data copied --force --format json --output -",
+        "sum data --output /dev/stdout",
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ran = folder.flatout(words.split(' ')).stdout(writer).run();
+        assert_eq!(ran.exits(0).stderr, "", "{words}: {ran}");
+    }
+}
+
 #[test]
 fn who_has_nothing_to_print_needs_no_standard_output() {
     let folder = folder();
