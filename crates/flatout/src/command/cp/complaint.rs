@@ -97,6 +97,10 @@ pub fn of_failure(failure: &Failure) -> String {
     let other = failure.other.as_ref().map(quote).unwrap_or_default();
     let (operation, cause) = (failure.refusal.operation, &failure.refusal.cause);
     let said = match cause {
+        // cp looks for it first.
+        Cause::System(Errno::NAMETOOLONG) if operation == "make the directory" => {
+            attempt("stat", &path, &other).map(|it| format!("{it}: {cause}"))
+        }
         Cause::System(_) => attempt(operation, &path, &other).map(|it| format!("{it}: {cause}")),
         Cause::Reason(reason) => because(reason, operation, (&path, &other)),
         Cause::Aside(_) => None,

@@ -158,6 +158,17 @@ const SCRIPTS: &[(&str, &str)] = &[
          $CP --reflink=always --preserve --attributes-only f2 e",
     ),
     (
+        "no script: names that are too long",
+        "mkdir d e; echo f > f; n=$(printf %256s | tr ' ' n); for s in d f; do for t in $n ./$n e/$n $n/x; do
+         for o in -r -rT -rl -rs; do $CP $o $s $t; echo $?; done; done; done",
+    ),
+    (
+        "no script: what is no file shares no extents",
+        "echo f > f; mkdir d; for o in --reflink=always '--reflink=always -R --copy-contents'; do
+         for l in '/dev/null n' 'f /dev/null' '/dev/null f' '/dev/null d'; do $CP $o $l; echo $?
+         rm -rf n d/null; echo f > f; done; done",
+    ),
+    (
         // No script of its own.
         "what lies in nothing",
         "mkdir d; echo f > f; $CP -r d n/x/y/; $CP f n/x/y/; $CP -rT d n/x/y//; mkdir n; $CP f n/y/; $CP -r d n/y/; ls n",

@@ -11,8 +11,8 @@ use rustix::io::Errno;
 
 use super::fingerprint::Seen;
 use super::methods::Pair;
-use super::{Content, Copied, FileJob, READ, Tally, WRITE, whole_route};
-use crate::copy::{Durability, Refusal};
+use super::{Content, Copied, FileJob, READ, SHARE, Tally, WRITE, whole_route};
+use crate::copy::{Durability, Refusal, When};
 
 /// How often somebody who waits asks whether the copy was stopped.
 const ASK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -51,6 +51,10 @@ impl Content<'_> {
     ///
     /// Errors: as [`Content::copy`].
     pub fn stream(&mut self, job: FileJob<'_>) -> Result<Copied, Refusal> {
+        if self.options.reflink == When::Always {
+            // The kernel says why there are no extents to be shared.
+            rustix::fs::ioctl_ficlone(job.target, job.source).map_err(Refusal::of(SHARE))?;
+        }
         let (cancel, mut bytes) = (self.options.cancel, 0);
         let is_due = || cancel.is_cancelled();
         let piece_bytes = self.methods.limits.piece_bytes().unwrap_or(BUFFER_BYTES);
