@@ -81,7 +81,7 @@ pub(super) fn is_free(copy: &Copy<'_>, source: &Stat, found: &Stat) -> Result<bo
 }
 
 /// Whether files make room that this user may not write: as with rsync, in a mirror they do.
-fn replaces_protected(copy: &Copy<'_>) -> bool {
+pub(super) fn replaces_protected(copy: &Copy<'_>) -> bool {
     copy.options.overwrite == Overwrite::Protected || copy.options.deletion.is_some()
 }
 

@@ -199,6 +199,9 @@ impl Attributes<'_> {
             Err(errno @ (Errno::OPNOTSUPP | Errno::NOSYS)) => {
                 self.lose(job, Loss::Mode, Some(errno));
             }
+            // Nothing was to be changed. By the rules of cp that is tried.
+            Err(Errno::ROFS) if has(mode) => {}
+            Err(Errno::PERM) if !self.preserve.has(Preserve::WHAT_IS_THERE) && has(mode) => {}
             Err(Errno::PERM) => {
                 self.check_lock(job, SET, Errno::PERM)?;
                 // Who owns a file may set its mode, wherever there are modes (vfat has none).
@@ -209,8 +212,6 @@ impl Attributes<'_> {
                 }
                 self.lose(job, Loss::Mode, Some(Errno::PERM));
             }
-            // Nothing was to be changed.
-            Err(Errno::ROFS) if has(mode) => {}
             Err(errno) => return Err(Refusal::of(SET)(errno)),
         }
         // chmod(2) drops the set-group-ID bit silently when the group is not one of ours.

@@ -13,7 +13,7 @@ use super::finish::discard;
 use super::room::{has_reserved, has_room_in_place};
 use super::source::{Opened, when_given_back};
 use crate::copy::attributes::{Flags, PRIVATE};
-use crate::copy::existing::{Existing, refuse_itself, refuse_protected};
+use crate::copy::existing::{Existing, refuse_itself, refuse_protected, replaces_protected};
 use crate::copy::temporary::{has_lost_name, is_temporary};
 use crate::copy::{
     Appearance, Assurance, Entry, Lane, Made, Preserve, Refusal, Rules, Side, Trouble, kind_of,
@@ -152,20 +152,24 @@ impl Place {
         let appearance = copy.options.appearance;
         // What is written into one name is in all others, and two sources may go to two of them.
         let is_bound = found.st_nlink > 1;
+        let bytes = match appearance {
+            Appearance::InPlace => Some(Bytes::All),
+            Appearance::Amended => Some(Bytes::Different),
+            _ => None,
+        };
+        if let Some(bytes) = bytes.filter(|_| in_place.is_none() && !is_bound) {
+            let is_closed = |trouble: &Trouble| trouble.target_errno() == Some(Errno::ACCESS);
+            // It may be written but not read.
+            let all = |trouble| {
+                if is_closed(&trouble) { Self::cut(opened, Bytes::All) } else { Err(trouble) }
+            };
+            let cut = Self::cut(opened, bytes).or_else(all);
+            if !cut.as_ref().is_err_and(is_closed) || !replaces_protected(copy) {
+                return cut;
+            }
+        }
         let why = match in_place {
             Some(errno) => errno,
-            None if appearance == Appearance::InPlace && !is_bound => {
-                return Self::cut(opened, Bytes::All);
-            }
-            None if appearance == Appearance::Amended && !is_bound => {
-                return match Self::cut(opened, Bytes::Different) {
-                    // It may be written but not read.
-                    Err(trouble) if trouble.target_errno() == Some(Errno::ACCESS) => {
-                        Self::cut(opened, Bytes::All)
-                    }
-                    opened => opened,
-                };
-            }
             None => match Self::new_file(opened, found)? {
                 Ok(place) => return Ok(place),
                 Err(errno) => errno,

@@ -114,6 +114,23 @@ fn read_only_directories_are_filled_by_nobody_too() {
     assert_same(&before, &Portrait::of(&folder.join("copy")), Leeway::but(READ), &ran);
 }
 
+/// A mirror that root has made, when somebody else has it looked through.
+#[test]
+fn a_directory_of_somebody_else_that_is_as_it_should_be_is_no_failure() {
+    needs!(under_test());
+    needs!(needs_root("running as somebody else"));
+    needs!(needs_program("setpriv"));
+    let folder = open_folder();
+    let tree = folder.join("tree");
+    fs::create_dir_all(tree.join("sub")).unwrap();
+    fs::write(tree.join("sub/file"), "bytes").unwrap();
+    folder.flatout(["copy", "tree", "copy"]).leaves("copy").run().exits(0);
+    let again = || copy_as_nobody(&folder, "--delete --quick-check -T tree copy");
+    assert_eq!(again().exits(0).stderr, "");
+    chmod(&tree.join("sub"), 0o775);
+    again().complains(1, &["cannot set the mode of", "copy/sub", "not permitted"]);
+}
+
 /// A file that its owner may not write is protected, unless it is to be replaced by all means, or the target is
 /// a mirror, as with rsync.
 #[test]
@@ -134,7 +151,8 @@ fn a_read_only_file_is_replaced_only_by_force_or_in_a_mirror() {
     let before = Portrait::of(&folder.join("tree"));
     copy_as_nobody(&folder, "-T tree copy").complains(1, &["copy/file", "Permission denied"]);
     assert_eq!(fs::read(folder.join("copy/file")).unwrap(), b"copy");
-    for way in ["-f", "--delete"] {
+    let in_place = ["-f --in-place", "--delete --in-place", "--delete --in-place --delta"];
+    for way in ["-f", "--delete"].into_iter().chain(in_place) {
         let ran = copy_as_nobody(&folder, &format!("{way} -T tree copy"));
         ran.exits(0);
         assert_same(&before, &Portrait::of(&folder.join("copy")), Leeway::but(READ), &ran);
