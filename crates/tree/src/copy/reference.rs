@@ -8,6 +8,7 @@
 mod renamed;
 
 use std::ffi::{CStr, CString};
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::Stat;
@@ -82,13 +83,6 @@ impl Near {
     }
 }
 
-/// What a snapshot is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
-    Link,
-    Clone,
-}
-
 impl References {
     /// Snapshots for links and for extents. `stands_for_operand`: as the field.
     pub fn new(link: Vec<OwnedFd>, clone: Vec<OwnedFd>, stands_for_operand: bool) -> Self {
@@ -128,33 +122,29 @@ impl References {
         Ok(None)
     }
 
-    /// The first file of a snapshot under another path that has the bytes of the source and `fits`.
+    /// The first file of one of these snapshots, by their numbers, under another path that has the bytes of the
+    /// source and `fits`.
     fn find_renamed(
         &self,
         lane: &mut Lane<'_>,
         opened: &Opened<'_>,
-        wanted: Use,
+        wanted: Range<usize>,
         fits: impl Fn(&Found) -> Result<bool, Trouble>,
     ) -> Result<Option<(usize, Found)>, Trouble> {
         let copy = lane.copy;
-        let links = self.link.len();
-        let (begin, end) = match wanted {
-            Use::Link => (0, links),
-            Use::Clone => (links, links + self.clone.len()),
-        };
-        if begin == end {
+        if wanted.is_empty() {
             return Ok(None);
         }
         let roots = || self.link.iter().chain(&self.clone);
         let memory_bytes = copy.options.max_memory_bytes / INDEX_SHARE;
         let go_on = || !copy.stop.is_due();
         let all = self.renamed.candidates(&opened.facts, roots(), memory_bytes, go_on);
-        for (number, path) in all.into_iter().filter(|(number, _)| (begin..end).contains(number)) {
+        for (number, path) in all.into_iter().filter(|(number, _)| wanted.contains(number)) {
             let Some(found) = roots().nth(number).and_then(|root| Found::open(root, &path)) else {
                 continue;
             };
             if is_unchanged(lane, opened, &found, true)? && fits(&found)? {
-                return Ok(Some((number - begin, found)));
+                return Ok(Some((number - wanted.start, found)));
             }
         }
         Ok(None)
@@ -179,7 +169,7 @@ impl References {
         let (links, here) = ((0, &self.link[..]), opened.entry);
         match self.find(links, (lane, here), file_data::open, fits)? {
             Some(found) => Ok(Some(found)),
-            None => self.find_renamed(lane, opened, Use::Link, may_be_linked),
+            None => self.find_renamed(lane, opened, 0..self.link.len(), may_be_linked),
         }
     }
 
@@ -217,7 +207,7 @@ impl References {
         let pin = |directory: BorrowedFd<'_>, name: &CStr| pin(Place { directory, name });
         let fits = |_: &mut Lane<'_>, found: &Found| {
             let nodes = [Node::Named(entry.source_place()), Node::Pinned(found.file.as_fd())];
-            Ok(is_alike(entry, &facts, &found.facts)
+            Ok(is_alike(entry, (&facts, &found.facts), false)
                 && may_be_linked(copy, nodes, [&facts, &found.facts])?)
         };
         match self.find((0, &self.link), (lane, entry), pin, fits)? {
@@ -259,11 +249,12 @@ impl References {
             || options.inventory != Inventory::None
             || options.unchanged == Unchanged::Content;
         let fits = |lane: &mut Lane<'_>, found: &Found| is_unchanged(lane, opened, found, compares);
-        let (clones, here) = ((self.link.len(), &self.clone[..]), opened.entry);
+        let (links, all) = (self.link.len(), self.link.len() + self.clone.len());
+        let (clones, here) = ((links, &self.clone[..]), opened.entry);
         let found = self.find(clones, (lane, here), file_data::open, fits)?;
         let (found, is_assumed) = match found {
             Some(found) => (Some(found), !compares),
-            None => (self.find_renamed(lane, opened, Use::Clone, |_| Ok(true))?, false),
+            None => (self.find_renamed(lane, opened, links..all, |_| Ok(true))?, false),
         };
         let Some((_, found)) = found else { return Ok(None) };
         let copied = lane.content.take_extents(job, (found.file.as_fd(), &found.facts));
@@ -318,14 +309,15 @@ fn is_unchanged(
     found: &Found,
     compares: bool,
 ) -> Result<bool, Trouble> {
-    let is_alike = is_alike(opened.entry, &opened.facts, &found.facts);
+    let is_alike = is_alike(opened.entry, (&opened.facts, &found.facts), compares);
     let both = [(&opened.file, &opened.facts), (&found.file, &found.facts)];
     let [source, found] = both.map(|(file, facts)| (file.as_fd(), facts));
     Ok(is_alike && (!compares || is_same(lane, source, found)? && opened.is_still_the_same()?))
 }
 
-fn is_alike(entry: Entry<'_>, source: &Stat, found: &Stat) -> bool {
+/// `compares`: size and time are no proof, and a time that is not kept need not be the same.
+fn is_alike(entry: Entry<'_>, (source, found): (&Stat, &Stat), compares: bool) -> bool {
     source.st_size == found.st_size
         && identity(source) != identity(found)
-        && entry.is_same_time(source, found)
+        && (compares && !entry.copy.keeps_times() || entry.is_same_time(source, found))
 }
