@@ -206,6 +206,17 @@ fn no_more_is_deleted_than_is_allowed() {
     mirror(&folder, &["--max-delete", "0"]).run().complains(1, &[said]);
     mirror(&folder, &["--max-delete", "3"]).run().exits(0);
     assert_eq!(Folder::names_in(&folder.join("target")), ["a".to_owned()].into());
+    // What is in a directory counts, be it one that is to make room: it stays with the rest.
+    for (name, all) in [("gone", 4), ("a", 3)] {
+        let within = ["1", "2", "3"].map(|file| format!("target/{name}/{file}"));
+        let _room = fs::remove_file(folder.join("target/a"));
+        plant(&folder, &within.each_ref().map(String::as_str));
+        mirror(&folder, &["--always", "--max-delete", "2"]).run().exits(1);
+        assert_eq!(Folder::names_in(&folder.join("target").join(name)).len(), 1, "{name}");
+        plant(&folder, &within.each_ref().map(String::as_str));
+        mirror(&folder, &["--always", "--max-delete", &all.to_string()]).run().exits(0);
+        assert_eq!(fs::read(folder.join("target/a")).unwrap(), b"source/a", "{name}");
+    }
 }
 
 #[test]
