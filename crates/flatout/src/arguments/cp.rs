@@ -51,7 +51,8 @@ enum Overwriting {
 pub struct Cp {
     /// What to copy, and at last where to.
     paths: Vec<PathBuf>,
-    target_directories: Vec<PathBuf>,
+    /// Of `-t`: there is one at most.
+    pub target_directories: Vec<PathBuf>,
     no_target_directory: bool,
     follow: Option<Follow>,
     is_recursive: bool,

@@ -98,7 +98,9 @@ fn plan(arguments: &Cp, destination: &Destination, witness: &Witness) -> Plan {
         output::complain(&format!("warning: source {kind} {source} specified more than once"));
     }
     for objection in &plan.objections {
-        witness.fail(&of_objection(objection, arguments.directory_word()));
+        let is_named = arguments.target_directories.is_empty();
+        let into = if is_named { "target" } else { "target directory" };
+        witness.fail(&of_objection(objection, into));
     }
     plan
 }

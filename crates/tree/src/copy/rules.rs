@@ -29,13 +29,6 @@ pub struct Rules {
     pub through_dangling: bool,
 }
 
-impl Rules {
-    /// Whether a directory may be its own target: nothing in it can be lost.
-    pub fn spares_itself(&self) -> bool {
-        self.skip == Skip::Existing || self.form == Form::HardLink
-    }
-}
-
 /// Which symlinks of the source are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Follow {

@@ -91,10 +91,11 @@ impl Selection {
     /// Whether what can be read once is to be read twice: a pipe, by whatever names, or standard input,
     /// which `--interactive` reads, too.
     pub fn reads_twice(&self, asks: bool) -> bool {
+        let kind = FileType::from_raw_mode;
         let of_input = || rustix::fs::fstat(std::io::stdin()).ok();
         let facts = |path: &PathBuf| match path.as_os_str().as_bytes() {
             b"-" => of_input(),
-            _ => rustix::fs::stat(path).ok().filter(is_pipe),
+            _ => rustix::fs::stat(path).ok().filter(|it| kind(it.st_mode) == FileType::Fifo),
         };
         let asked = asks.then(of_input);
         let all = self.files().iter().map(facts).chain(asked).flatten().collect::<Vec<Stat>>();
@@ -172,10 +173,6 @@ impl Selection {
             Refused::wrong_use(format!("{place}: {name} is no path below the source: {why}"))
         })
     }
-}
-
-fn is_pipe(facts: &Stat) -> bool {
-    FileType::from_raw_mode(facts.st_mode) == FileType::Fifo
 }
 
 /// A line or entry of a list is shorter; no path and no pattern is as long.

@@ -23,11 +23,6 @@ impl Cp {
         }
     }
 
-    /// What a directory is called that is to take the sources.
-    pub fn directory_word(&self) -> &'static str {
-        if self.target_directories.is_empty() { "target" } else { "target directory" }
-    }
-
     /// Where they go. A last operand that is a directory is that of all sources.
     pub fn destination(&self) -> Destination {
         match (self.target_directories.first(), self.paths.last()) {

@@ -11,7 +11,7 @@ use super::super::reason::{INSIDE, OVER_OTHER, SAME};
 use super::{Naming, Objection, Planner, failed, place, refused};
 use crate::copy::standing::is_read;
 use crate::copy::written::{LINK, MAKE_SYMLINK};
-use crate::copy::{Failure, Follow, Form, Operand, Rules, identity, kind_of};
+use crate::copy::{Failure, Follow, Form, Operand, Rules, Skip, identity, kind_of};
 
 /// How cp takes its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,8 +72,12 @@ impl<'a> Planner<'a> {
         }
         let operand = Operand { source: source.to_owned(), target };
         if is_directory {
+            let Rules { skip, form, .. } = wording.rules;
             match self.examine_directory(&operand, &facts) {
-                Err(Objection::Refused { reason: SAME, .. }) if wording.rules.spares_itself() => {
+                // Nothing in it can be lost.
+                Err(Objection::Refused { reason: SAME, .. })
+                    if skip == Skip::Existing || form == Form::HardLink =>
+                {
                     return Ok(());
                 }
                 examined => examined?,
