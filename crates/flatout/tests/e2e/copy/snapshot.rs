@@ -150,21 +150,17 @@ fn the_first_snapshot_that_has_a_file_is_taken() {
     assert_eq!(inode(&folder, "thu/same"), inode(&folder, "mon/same"));
 }
 
-/// As with `rsync --checksum --no-times`.
 #[test]
 fn a_time_that_is_not_kept_need_not_be_that_of_a_snapshot_whose_bytes_are_compared() {
     needs!(under_test());
-    let folder = Folder::new();
-    write(&folder.join("src/same"), "bytes", 1000);
-    write(&folder.join("src/other"), "bytes", 1000);
-    let timeless = ["--no-preserve=timestamps", "src"];
-    copy(&folder, &[&timeless[..], &["mon"]].concat()).exits(0);
-    write(&folder.join("mon/other"), "BYTES", 1000);
+    let folder = snapshot();
+    set_time(&folder.join("src/same"), 2000);
+    write(&folder.join("src/size"), "SIZE", 2000);
     for (way, root, is_linked) in [("--checksum", "tue", true), ("--quick-check", "wed", false)] {
-        copy(&folder, &[&["--link-dest=mon", way], &timeless[..], &[root]].concat()).exits(0);
-        let [old, new] = ["mon", root].map(|root| inode(&folder, &format!("{root}/same")));
-        assert_eq!(old == new, is_linked, "{way}");
-        assert_eq!(fs::read(folder.join(root).join("other")).unwrap(), b"bytes");
+        copy(&folder, &[way, "--no-preserve=timestamps", "--link-dest=mon", "src", root]).exits(0);
+        let same = ["mon", root].map(|root| inode(&folder, &format!("{root}/same")));
+        assert_eq!(same[0] == same[1], is_linked, "{way}");
+        assert_eq!(fs::read(folder.join(root).join("size")).unwrap(), b"SIZE", "{way}");
     }
 }
 
