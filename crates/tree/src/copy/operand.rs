@@ -157,6 +157,11 @@ pub(super) fn failed(operation: &'static str, path: &Path) -> impl FnOnce(Errno)
     move |errno| Failure::of(Refusal::of(operation)(errno), path)
 }
 
+/// A name, which may be a path (`--parents`): `./a//b` is `a/b`.
+fn plain(name: &OsStr) -> &Path {
+    Path::new(name).strip_prefix(".").unwrap_or(Path::new(name))
+}
+
 fn refused(operand: &Operand, reason: &'static str) -> Result<(), Objection> {
     Err(Objection::Refused { operand: operand.clone(), reason })
 }
@@ -178,7 +183,7 @@ struct Planner<'a> {
     wording: Option<Wording>,
     plan: Plan,
     /// By the name in the target directory.
-    taken: HashMap<&'a OsStr, Vec<Accepted>>,
+    taken: HashMap<&'a Path, Vec<Accepted>>,
     /// Those whose contents go straight into the target directory, as those of `source/.` do.
     wholes: Vec<Accepted>,
     overlaps: Overlaps,
@@ -345,7 +350,7 @@ impl<'a> Planner<'a> {
         let mut round = last.unwrap_or(0);
         for (earlier, earlier_name) in self.earlier(name) {
             let source = &self.plan.rounds[earlier.round][earlier.index].source;
-            let is_one = earlier_name == name && earlier.inode == inode;
+            let is_one = earlier_name == name.map(plain) && earlier.inode == inode;
             if is_one && !repeats && place::is_same_source(source, &operand.source) {
                 return Ok(None);
             }
@@ -371,7 +376,8 @@ impl<'a> Planner<'a> {
         match name {
             // There are as many as operands, and few have the name of another.
             Some(name) => {
-                self.taken.entry(name).or_insert_with(|| Vec::with_capacity(1)).push(accepted);
+                let all = self.taken.entry(plain(name));
+                all.or_insert_with(|| Vec::with_capacity(1)).push(accepted);
             }
             None => self.wholes.push(accepted),
         }
@@ -379,14 +385,14 @@ impl<'a> Planner<'a> {
     }
 
     /// Earlier sources that may bring something to the same place, each with its name there.
-    fn earlier<'s>(&'s self, name: Option<&'a OsStr>) -> Vec<(&'s Accepted, Option<&'a OsStr>)> {
-        let with_name = |(&name, all): (&&'a OsStr, &'s Vec<Accepted>)| {
+    fn earlier<'s>(&'s self, name: Option<&'a OsStr>) -> Vec<(&'s Accepted, Option<&'a Path>)> {
+        let with_name = |(&name, all): (&&'a Path, &'s Vec<Accepted>)| {
             all.iter().map(move |accepted| (accepted, Some(name)))
         };
         let wholes = self.wholes.iter().map(|accepted| (accepted, None));
         match name {
             Some(name) => wholes
-                .chain(self.taken.get_key_value(name).into_iter().flat_map(with_name))
+                .chain(self.taken.get_key_value(plain(name)).into_iter().flat_map(with_name))
                 .collect(),
             None => wholes.chain(self.taken.iter().flat_map(with_name)).collect(),
         }

@@ -169,6 +169,11 @@ const SCRIPTS: &[(&str, &str)] = &[
          rm -rf n d/null; echo f > f; done; done",
     ),
     (
+        "no script: paths that are one, and are named twice",
+        "mkdir s t; echo f > s/f; for l in 's//f s/f' 's/f s//f s/./f' 's s/ s//' './s/f s/f'; do
+         for o in --parents -r '-r --parents'; do $CP $o $l t; echo $?; rm -rf t/*; done; done",
+    ),
+    (
         // No script of its own.
         "what lies in nothing",
         "mkdir d; echo f > f; $CP -r d n/x/y/; $CP f n/x/y/; $CP -rT d n/x/y//; mkdir n; $CP f n/y/; $CP -r d n/y/; ls n",
