@@ -154,21 +154,6 @@ impl Copy<'_> {
         });
     }
 
-    /// Unchanged files of a snapshot get no further names. Said once.
-    pub(super) fn tell_of_copies_instead_of_links(&self, cause: &'static str) {
-        self.notice_once("link_dest_refused", None, || {
-            format!("some unchanged files of --link-dest are copied, not linked: {cause}")
-        });
-    }
-
-    /// Files of a snapshot do not share their extents. Said once for each reason.
-    pub(super) fn tell_of_unshared_extents(&self, why: Errno) {
-        self.notice_once("reflink_dest_refused", Some(why), || {
-            let cause = flatout_io::cause_text(&why.into());
-            format!("some unchanged files of --reflink-dest are copied, their extents cannot be shared: {cause}")
-        });
-    }
-
     /// Names were made, moved or removed in a directory while it was copied. Said once.
     pub(super) fn tell_of_a_changed_directory(&self, directory: &Directory) {
         self.notice_once("directory_changed", None, || {
@@ -262,7 +247,12 @@ impl Copy<'_> {
     }
 
     /// Says something unless it was said before, for this reason.
-    fn notice_once(&self, code: &'static str, why: Option<Errno>, text: impl FnOnce() -> String) {
+    pub(super) fn notice_once(
+        &self,
+        code: &'static str,
+        why: Option<Errno>,
+        text: impl FnOnce() -> String,
+    ) {
         let why = why.map_or(0, |errno| errno.raw_os_error().unsigned_abs().into());
         self.attributes.remarks.once((code, why), || Notice { code, text: text(), first: None });
     }

@@ -229,7 +229,9 @@ impl References {
             Linking::Made => Action::Linked,
             Linking::WasThere => Action::Unchanged,
             cannot => {
-                entry.copy.tell_of_copies_instead_of_links(cannot.cause());
+                let what = "some unchanged files of --link-dest are copied, not linked";
+                let text = || format!("{what}: {}", cannot.cause());
+                entry.copy.notice_once("link_dest_refused", None, text);
                 return Ok(None);
             }
         };
@@ -261,7 +263,9 @@ impl References {
         match copied.map_err(Trouble::of)? {
             Ok(copied) => Ok(Some(Copied { is_assumed, ..copied })),
             Err(errno) => {
-                lane.copy.tell_of_unshared_extents(errno);
+                let what = "some unchanged files of --reflink-dest are copied, their extents cannot be shared";
+                let text = || format!("{what}: {}", flatout_io::cause_text(&errno.into()));
+                lane.copy.notice_once("reflink_dest_refused", Some(errno), text);
                 Ok(None)
             }
         }
