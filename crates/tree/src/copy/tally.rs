@@ -32,7 +32,7 @@ pub struct Snapshot {
     /// access control list, an owner that root cannot give, a mode, times.
     pub incomplete: u64,
     /// Entries that lost something, be it no reason to fail, by what.
-    pub(super) losses: Losses<u64>,
+    pub losses: Losses<u64>,
     /// Files that were begun again, because they changed meanwhile.
     pub retried: u64,
     /// Things of the target that were deleted because the source does not have them.
