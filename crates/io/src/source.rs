@@ -161,11 +161,6 @@ impl Source {
         self.kind
     }
 
-    /// Whether it is a regular file, which has a place in the page cache under its own name.
-    pub fn is_regular(&self) -> bool {
-        self.regular
-    }
-
     /// Length when it was opened; 0 for streams.
     pub fn length_bytes(&self) -> u64 {
         self.length_bytes

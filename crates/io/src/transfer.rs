@@ -68,17 +68,12 @@ impl Method {
 }
 
 /// Which side of a transfer failed, and how.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransferError {
-    /// Reading the source.
-    #[error("cannot read the source: {0}")]
-    Source(#[source] Errno),
+    /// Reading the source, or getting memory for a block of it.
+    Source(Errno),
     /// Writing the target.
-    #[error("cannot write the target: {0}")]
-    Target(#[source] Errno),
-    /// There is no memory for a block.
-    #[error("cannot get memory for a block: {0}")]
-    Memory(#[source] Errno),
+    Target(Errno),
 }
 
 /// A range of one file, and the file that gets it, at the same place.
@@ -278,7 +273,7 @@ impl Transfer {
         let buffer = match self.buffer.take() {
             Some(buffer) if buffer.as_slice().len() >= wanted => buffer,
             _ => AlignedBuffer::new(wanted).map_err(|error| {
-                TransferError::Memory(Errno::from_io_error(&error).unwrap_or(Errno::NOMEM))
+                TransferError::Source(Errno::from_io_error(&error).unwrap_or(Errno::NOMEM))
             })?,
         };
         Ok(self.buffer.insert(buffer).as_mut_slice())

@@ -10,12 +10,14 @@ mod foreign;
 mod survey;
 mod validity;
 
+use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::Path;
+use std::str::Utf8Error;
 
 use flatout_measure::cause_text;
-use flatout_measure::record::{Record, SCHEMA};
+use flatout_measure::record::Record;
 
 use self::survey::Survey;
 use crate::text;
@@ -29,42 +31,6 @@ pub const MAX_MEMORY_BYTES: u64 = 512 << 20;
 /// The longest cause that is told: parts of it come from the document.
 const MAX_CAUSE_CHARS: usize = 300;
 
-/// Why a file gives no record.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot read {name}: {cause}")]
-pub struct DocumentError {
-    name: String,
-    cause: Cause,
-}
-
-/// What is wrong.
-#[derive(Debug, thiserror::Error)]
-enum Cause {
-    #[error("{}", cause_text(.0))]
-    System(#[from] io::Error),
-    #[error("it is longer than {} MiB, the most that is read", MAX_DOCUMENT_BYTES >> 20)]
-    TooLong,
-    #[error(
-        "it would take more than {} MiB of memory, the most that is given",
-        MAX_MEMORY_BYTES >> 20
-    )]
-    TooMuch,
-    #[error("it is empty")]
-    Empty,
-    #[error("it is no flatout record: byte {0} is no text")]
-    NoText(usize),
-    #[error("it is cut off: the JSON document ends at line {line}, column {column}")]
-    Cut { line: usize, column: usize },
-    #[error("it is cut off: the record in the page has no end")]
-    CutPage,
-    #[error("it is no flatout record: {0}")]
-    Foreign(String),
-    #[error("it was made by a newer flatout: its schema is {0}, this flatout reads {SCHEMA}")]
-    Newer(String),
-    #[error("{0}")]
-    Invalid(String),
-}
-
 /// Reads the record in a file.
 ///
 /// # Errors
@@ -76,11 +42,11 @@ enum Cause {
 ///
 /// At most [`MAX_DOCUMENT_BYTES`] are read, and three times that is taken besides
 /// [`MAX_MEMORY_BYTES`].
-pub fn read(path: &Path) -> Result<Record, DocumentError> {
+pub fn read(path: &Path) -> Result<Record, String> {
     let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
-    let (facts, file) = opened.map_err(|error| named(path, error.into()))?;
+    let (facts, file) = opened.map_err(|error| named(path, &cause_text(&error)))?;
     if facts.is_file() && facts.len() > MAX_DOCUMENT_BYTES {
-        return Err(named(path, Cause::TooLong));
+        return Err(named(path, &too_long()));
     }
     parse_from(file, path)
 }
@@ -90,10 +56,10 @@ pub fn read(path: &Path) -> Result<Record, DocumentError> {
 /// # Errors
 ///
 /// Those of [`read()`].
-pub fn parse_from(reader: impl Read, path: &Path) -> Result<Record, DocumentError> {
+pub fn parse_from(reader: impl Read, path: &Path) -> Result<Record, String> {
     let mut bytes = Vec::new();
     let read = reader.take(MAX_DOCUMENT_BYTES + 1).read_to_end(&mut bytes);
-    read.map_err(|error| named(path, error.into()))?;
+    read.map_err(|error| named(path, &cause_text(&error)))?;
     parse(&bytes, path)
 }
 
@@ -102,27 +68,36 @@ pub fn parse_from(reader: impl Read, path: &Path) -> Result<Record, DocumentErro
 /// # Errors
 ///
 /// Those of [`read()`].
-pub fn parse(bytes: &[u8], path: &Path) -> Result<Record, DocumentError> {
-    record(bytes).map_err(|cause| named(path, cause))
+pub fn parse(bytes: &[u8], path: &Path) -> Result<Record, String> {
+    record(bytes).map_err(|cause| named(path, &cause))
 }
 
-fn named(path: &Path, cause: Cause) -> DocumentError {
-    let name = match path.to_str() {
-        Some("-") => "standard input".to_owned(),
-        _ => format!("{path:?}"),
-    };
-    DocumentError { name, cause }
-}
-
-fn record(bytes: &[u8]) -> Result<Record, Cause> {
-    if bytes.len() as u64 > MAX_DOCUMENT_BYTES {
-        return Err(Cause::TooLong);
+fn named(path: &Path, cause: &str) -> String {
+    match path.to_str() {
+        Some("-") => format!("cannot read standard input: {cause}"),
+        _ => format!("cannot read {path:?}: {cause}"),
     }
-    let text = std::str::from_utf8(bytes).map_err(|error| Cause::NoText(error.valid_up_to()))?;
+}
+
+fn too_long() -> String {
+    format!("it is longer than {} MiB, the most that is read", MAX_DOCUMENT_BYTES >> 20)
+}
+
+fn foreign(why: impl Display) -> String {
+    format!("it is no flatout record: {why}")
+}
+
+fn record(bytes: &[u8]) -> Result<Record, String> {
+    if bytes.len() as u64 > MAX_DOCUMENT_BYTES {
+        return Err(too_long());
+    }
+    let no_text =
+        |error: Utf8Error| foreign(format_args!("byte {} is no text", error.valid_up_to()));
+    let text = std::str::from_utf8(bytes).map_err(no_text)?;
     // Some editors put this before everything.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let json = match text.trim_start().chars().next() {
-        None => return Err(Cause::Empty),
+        None => return Err("it is empty".to_owned()),
         Some('<') => embedded(text)?,
         Some(_) => text,
     };
@@ -132,14 +107,14 @@ fn record(bytes: &[u8]) -> Result<Record, Cause> {
     let record = match survey.foreign() {
         Some(program) => {
             let document = serde_json::from_str(json).map_err(from_json)?;
-            program.record(&document).map_err(|why| Cause::Invalid(shortened(&why)))?
+            program.record(&document).map_err(|why| shortened(&why))?
         }
         None => {
             survey.expect_record()?;
             Record::parse(json).map_err(from_json)?
         }
     };
-    validity::check(&record).map_err(|why| Cause::Invalid(shortened(&why)))?;
+    validity::check(&record).map_err(|why| shortened(&why))?;
     Ok(record)
 }
 
@@ -150,40 +125,39 @@ fn behind_notes(text: &str) -> Option<String> {
 }
 
 /// The text of the one `script` element of a page that is called `record`.
-fn embedded(page: &str) -> Result<&str, Cause> {
+fn embedded(page: &str) -> Result<&str, String> {
     const TAG: &str = "<script";
+    let cut = || "it is cut off: the record in the page has no end".to_owned();
     let mut found = None;
     for (at, _) in page.match_indices(TAG) {
-        let Some((tag, rest)) = page[at + TAG.len()..].split_once('>') else {
-            return Err(Cause::CutPage);
-        };
+        let (tag, rest) = page[at + TAG.len()..].split_once('>').ok_or_else(cut)?;
         if !tag.contains("id=\"record\"") {
             continue;
         }
-        let (json, _) = rest.split_once("</script").ok_or(Cause::CutPage)?;
+        let (json, _) = rest.split_once("</script").ok_or_else(cut)?;
         if found.replace(json).is_some() {
-            return Err(Cause::Foreign("the page holds two".to_owned()));
+            return Err(foreign("the page holds two"));
         }
     }
     let is_whole = page.trim_end().ends_with("</html>");
     match found {
         Some(json) => Ok(json),
-        None if is_whole => Err(Cause::Foreign("a page that holds none".to_owned())),
-        None => Err(Cause::Foreign("a page that holds none, or is cut off before it".to_owned())),
+        None if is_whole => Err(foreign("a page that holds none")),
+        None => Err(foreign("a page that holds none, or is cut off before it")),
     }
 }
 
 /// What the JSON parser says, without the part of the document that it may quote at length.
-fn from_json(error: serde_json::Error) -> Cause {
+fn from_json(error: serde_json::Error) -> String {
     let (line, column) = (error.line(), error.column());
     if error.is_eof() {
-        return Cause::Cut { line, column };
+        return format!("it is cut off: the JSON document ends at line {line}, column {column}");
     }
     let said = error.to_string().replace("expected f64", "expected a number");
     let said = shortened(&said.replace("expected u64", "expected a count"));
     match error.classify() {
-        serde_json::error::Category::Syntax => Cause::Foreign(format!("no JSON: {said}")),
-        _ => Cause::Invalid(said),
+        serde_json::error::Category::Syntax => foreign(format_args!("no JSON: {said}")),
+        _ => said,
     }
 }
 

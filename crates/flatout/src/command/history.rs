@@ -19,10 +19,10 @@ pub fn name(path: &Path) -> String {
 /// The record of a document; `-` is standard input.
 pub fn document(path: &Path) -> Result<Record, String> {
     if path != Path::new("-") {
-        return document::read(path).map_err(|error| error.to_string());
+        return document::read(path);
     }
     let input = standard::input().map_err(cannot("open standard input"))?;
-    document::parse_from(input, path).map_err(|error| error.to_string())
+    document::parse_from(input, path)
 }
 
 /// The files in a folder whose names end so, in the order of their names. Pipes, devices and folders

@@ -26,7 +26,9 @@ fn transfer(arguments: &Transfer, cancel: CancelToken) -> Result<(), Refused> {
     let Transfer { source, target, block_size } = arguments;
     let failed = |error: Error| Refused::from(error.to_string());
     let mut mover = Mover::new(*block_size, 0);
-    mover.buffer(*block_size).map_err(|error| format!("a block of {block_size} bytes: {error}"))?;
+    mover
+        .buffer(*block_size)
+        .map_err(|_| format!("no memory for a block of {block_size} bytes"))?;
     let opened = Source::open(source).map_err(failed)?;
     let options = TargetOptions {
         existing: Existing::Overwrite,
@@ -63,9 +65,7 @@ fn fill(
     };
     let moved = mover.run(Method::Sync, route, &mut stop);
     moved.map(drop).map_err(|error| match error {
-        TransferError::Source(errno) | TransferError::Memory(errno) => {
-            Error::system("read", source.path())(errno)
-        }
+        TransferError::Source(errno) => Error::system("read", source.path())(errno),
         TransferError::Target(errno) => Error::system("write", target.path())(errno),
     })
 }

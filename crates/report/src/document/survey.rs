@@ -11,7 +11,7 @@ use flatout_measure::record::SCHEMA;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use super::foreign::Program;
-use super::{Cause, MAX_MEMORY_BYTES, from_json, shortened};
+use super::{MAX_MEMORY_BYTES, foreign, from_json, shortened};
 
 /// What an element takes in a list that was doubled last when it was half as long: 32 bytes of
 /// `serde_json::Value` in the old and the new one.
@@ -38,35 +38,36 @@ pub(super) struct Survey {
 
 impl Survey {
     /// Walks over the whole document.
-    pub(super) fn of(json: &str) -> Result<Self, Cause> {
+    pub(super) fn of(json: &str) -> Result<Self, String> {
         let mut survey = Self { memory_bytes: json.len() as u64, ..Self::default() };
         let mut parser = serde_json::Deserializer::from_str(json);
         let walk = Walk { survey: &mut survey, place: Level::Root };
         let walked = walk.deserialize(&mut parser).and_then(|()| parser.end());
         if survey.memory_bytes > MAX_MEMORY_BYTES {
-            return Err(Cause::TooMuch);
+            let most = MAX_MEMORY_BYTES >> 20;
+            return Err(format!(
+                "it would take more than {most} MiB of memory, the most that is given"
+            ));
         }
         walked.map_err(from_json)?;
         Ok(survey)
     }
 
     /// Whether it can be a record of the schema that this program reads.
-    pub(super) fn expect_record(&self) -> Result<(), Cause> {
-        match self.schema.as_deref() {
-            Some(SCHEMA) => {}
-            Some(schema) => {
-                return Err(match schema.strip_prefix(FAMILY).map(str::parse::<u32>) {
-                    Some(Ok(2..)) => Cause::Newer(schema.to_owned()),
-                    _ => Cause::Foreign(format!("its schema is {:?}", shortened(schema))),
-                });
-            }
-            None => {
-                let lacks =
-                    if self.is_object { "has no member \"schema\"" } else { "is no object" };
-                return Err(Cause::Foreign(format!("its JSON {lacks}")));
-            }
+    pub(super) fn expect_record(&self) -> Result<(), String> {
+        let Some(schema) = self.schema.as_deref() else {
+            let lacks = if self.is_object { "has no member \"schema\"" } else { "is no object" };
+            return Err(foreign(format_args!("its JSON {lacks}")));
+        };
+        if schema == SCHEMA {
+            return self.oddity.clone().map_or(Ok(()), Err);
         }
-        self.oddity.clone().map_or(Ok(()), |oddity| Err(Cause::Invalid(oddity)))
+        Err(match schema.strip_prefix(FAMILY).map(str::parse::<u32>) {
+            Some(Ok(2..)) => format!(
+                "it was made by a newer flatout: its schema is {schema}, this flatout reads {SCHEMA}"
+            ),
+            _ => foreign(format_args!("its schema is {:?}", shortened(schema))),
+        })
     }
 
     /// The program whose result it is, where it is none of ours.

@@ -371,7 +371,7 @@ fn unless_stopped(moved: Result<Moved, TransferError>) -> Result<Moved, Refusal>
 /// Which side failed, as an operation.
 fn refusal(error: TransferError) -> Refusal {
     match error {
-        TransferError::Source(errno) | TransferError::Memory(errno) => Refusal::of(READ)(errno),
+        TransferError::Source(errno) => Refusal::of(READ)(errno),
         TransferError::Target(errno) => Refusal::of(WRITE)(errno),
     }
 }

@@ -1,19 +1,8 @@
 //! Patterns of names, as rsync(1) and gitignore(5) have them: bytes against bytes, so that names need
 //! not be UTF-8. Time is bounded by the product of pattern and path, however many stars there are.
 
-/// A pattern that cannot be one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
-    /// `[` without `]`.
-    #[error("a [ has no ]")]
-    Unclosed,
-    /// A backslash at the end.
-    #[error("it ends with a backslash")]
-    Escape,
-    /// Nothing to match.
-    #[error("it is empty")]
-    Empty,
-}
+/// A pattern whose `[` has no `]`.
+const UNCLOSED: &str = "a [ has no ]";
 
 /// What the bytes of a pattern mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,24 +46,24 @@ impl Glob {
     /// Understands a pattern.
     ///
     /// Errors: it is none.
-    pub fn new(pattern: &[u8], dialect: Dialect) -> Result<Self, Malformed> {
+    pub fn new(pattern: &[u8], dialect: Dialect) -> Result<Self, &'static str> {
         let glob = Self { pattern: pattern.into(), dialect };
         let mut at = 0;
         while let Some((_, behind)) = glob.token(at)? {
             at = behind;
         }
-        if at == 0 { Err(Malformed::Empty) } else { Ok(glob) }
+        if at == 0 { Err("it is empty") } else { Ok(glob) }
     }
 
     /// What begins there, and where the next one does; `None`: it is the end.
-    fn token(&self, at: usize) -> Result<Option<(Token<'_>, usize)>, Malformed> {
+    fn token(&self, at: usize) -> Result<Option<(Token<'_>, usize)>, &'static str> {
         let Some((&byte, rest)) = self.pattern[at..].split_first() else { return Ok(None) };
         Ok(Some(match byte {
             _ if self.dialect == Dialect::Literal => (Token::Byte(byte), at + 1),
             b'?' => (Token::Any, at + 1),
             b'*' => self.star(at),
             b'[' => (Token::Class(rest), at + 1 + class(rest, 0)?.1),
-            b'\\' => (Token::Byte(*rest.first().ok_or(Malformed::Escape)?), at + 2),
+            b'\\' => (Token::Byte(*rest.first().ok_or("it ends with a backslash")?), at + 2),
             byte => (Token::Byte(byte), at + 1),
         }))
     }
@@ -178,12 +167,12 @@ const CLASSES: [(&[u8], IsOfKind); 12] = [
 ];
 
 /// Whether a byte is meant by what stands in brackets, and how long that is up to the closing one.
-fn class(text: &[u8], byte: u8) -> Result<(bool, usize), Malformed> {
+fn class(text: &[u8], byte: u8) -> Result<(bool, usize), &'static str> {
     let is_negated = matches!(text.first(), Some(b'!' | b'^'));
     let begin = usize::from(is_negated);
     let (mut at, mut is_in) = (begin, false);
     loop {
-        let &first = text.get(at).ok_or(Malformed::Unclosed)?;
+        let &first = text.get(at).ok_or(UNCLOSED)?;
         if first == b']' && at > begin {
             break;
         }
@@ -191,7 +180,7 @@ fn class(text: &[u8], byte: u8) -> Result<(bool, usize), Malformed> {
             && let Some((name, length)) = named(&text[at..])
         {
             let kind = CLASSES.iter().find(|(known, _)| *known == name);
-            let (_, is_of_kind) = kind.ok_or(Malformed::Unclosed)?;
+            let (_, is_of_kind) = kind.ok_or(UNCLOSED)?;
             is_in |= is_of_kind(&byte);
             at += length;
             continue;
@@ -211,9 +200,9 @@ fn class(text: &[u8], byte: u8) -> Result<(bool, usize), Malformed> {
 }
 
 /// One byte in brackets, which may be escaped.
-fn member(text: &[u8], at: &mut usize) -> Result<u8, Malformed> {
+fn member(text: &[u8], at: &mut usize) -> Result<u8, &'static str> {
     *at += usize::from(text.get(*at) == Some(&b'\\'));
-    let &byte = text.get(*at).ok_or(Malformed::Unclosed)?;
+    let &byte = text.get(*at).ok_or(UNCLOSED)?;
     *at += 1;
     Ok(byte)
 }
@@ -260,11 +249,11 @@ mod tests {
             }
         }
         for (pattern, why) in [
-            ("[a", Malformed::Unclosed),
-            ("[", Malformed::Unclosed),
-            ("[[:nothing:]]", Malformed::Unclosed),
-            ("a\\", Malformed::Escape),
-            ("", Malformed::Empty),
+            ("[a", UNCLOSED),
+            ("[", UNCLOSED),
+            ("[[:nothing:]]", UNCLOSED),
+            ("a\\", "it ends with a backslash"),
+            ("", "it is empty"),
         ] {
             assert_eq!(Glob::new(pattern.as_bytes(), Dialect::Git), Err(why), "{pattern}");
         }

@@ -1,7 +1,7 @@
 //! One rule: what it means, and for which paths. `--include` and `--exclude` follow rsync(1), lines of
 //! `.gitignore` gitignore(5); they differ in where a pattern with a slash in it begins.
 
-use super::glob::{Dialect, Glob, Malformed};
+use super::glob::{Dialect, Glob};
 
 /// What becomes of what a rule means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Rule {
     /// A rule of `--include` or `--exclude`.
     ///
     /// Errors: the pattern is none.
-    pub fn new(verdict: Verdict, pattern: &[u8]) -> Result<Self, Malformed> {
+    pub fn new(verdict: Verdict, pattern: &[u8]) -> Result<Self, &'static str> {
         let rest = pattern.strip_prefix(b"/").unwrap_or(pattern);
         let anchored = rest.len() < pattern.len();
         let only_directories = rest.ends_with(b"/");

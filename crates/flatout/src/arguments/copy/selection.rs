@@ -11,7 +11,6 @@ use flatout_bench::option::size;
 use flatout_io::{cause_text, escape, quote};
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::input;
-use flatout_tree::selection::glob::Malformed;
 use flatout_tree::selection::listed::Listed;
 use flatout_tree::selection::rule::{Rule, Verdict};
 use flatout_tree::selection::{Moment, Selection as Selected};
@@ -65,7 +64,7 @@ enum Filter {
 impl Filter {
     /// One rule, as rsync(1) has it: `+ ` and `- ` before the pattern say what becomes of what it means,
     /// whichever option it is given to; `!` alone forgets what came before.
-    fn new(verdict: Verdict, text: &[u8]) -> Result<Self, Malformed> {
+    fn new(verdict: Verdict, text: &[u8]) -> Result<Self, &'static str> {
         if text == b"!" {
             return Ok(Self::Forget);
         }

@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken, launched: &Launched) -> E
         let name = format!("{rank} {host}");
         match document::parse(halves.next().unwrap_or_default(), Path::new(&name)) {
             Ok(record) => parts.push(Part { name, record }),
-            Err(error) => conclusion.record.end.fail(conclusion::FAILED, error.to_string()),
+            Err(error) => conclusion.record.end.fail(conclusion::FAILED, error),
         }
     }
     // What the first one says, too, is said once: all were interrupted, or had no time.
