@@ -4,12 +4,10 @@
 //! It ends the run as an interrupt does, so that what was measured is still written down. Where
 //! not even that helps, the second signal ends the process at once.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-use flatout_report::text::Joined;
 use rustix::process::Signal;
 
 use flatout_sys::cancel;
@@ -65,9 +63,7 @@ impl Watchdog {
             if let Some(what) = own.silence(limit) {
                 let seconds = limit.as_secs();
                 output::complain(&format!(
-                    "nothing happened for {seconds} s since {what} began{}: ending as after an \
-                     interrupt",
-                    waits()
+                    "nothing happened for {seconds} s since {what} began: ending as after an interrupt"
                 ));
                 end();
                 if own.silence(orderly).is_some() {
@@ -123,18 +119,6 @@ impl Watched {
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
             state.looked(begun.elapsed());
         }
-    }
-}
-
-/// Where in the kernel the threads of this process wait, as /proc tells.
-fn waits() -> String {
-    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let wait = |path| std::fs::read_to_string(path).ok().filter(|wait| wait != "0");
-    let waits: BTreeSet<String> =
-        threads.filter_map(|thread| wait(thread.path().join("wchan"))).collect();
-    match waits.is_empty() {
-        true => String::new(),
-        false => format!("; threads wait in {}", waits.joined(", ")),
     }
 }
 

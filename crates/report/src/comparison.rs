@@ -33,11 +33,6 @@ impl Document {
         let tool = tool.to_owned();
         Self { schema: SCHEMA, tool, comparisons, trend: None, errors, exit_code: code }
     }
-
-    /// A document of many runs of one machine.
-    pub fn of_trend(tool: &str, trend: Trend, code: i32) -> Self {
-        Self { trend: Some(trend), ..Self::new(tool, Vec::new(), Vec::new(), code) }
-    }
 }
 
 /// The forms in which comparisons can be written.

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use crate::chart::words;
 use crate::page::{Block, Cell, Column, Commands, Curve, Detail, Folded, Page, PairsKind};
-use crate::page::{Row, Section, Table, commands};
+use crate::page::{Row, Section, Shown, Table, commands};
 use crate::style::Tone;
 use crate::text::{self, Joined};
 
@@ -72,13 +72,13 @@ impl Document {
     }
 
     fn section(&mut self, section: &Section) {
-        if section.blocks_of_text().next().is_none() {
+        if section.blocks_but(Shown::InBrowser).next().is_none() {
             return;
         }
         if !section.heading.is_empty() {
             self.paragraph(&format!("## {}", escaped(&section.heading)));
         }
-        section.blocks_of_text().for_each(|block| self.block(block));
+        section.blocks_but(Shown::InBrowser).for_each(|block| self.block(block));
         self.told("");
     }
 

@@ -113,17 +113,8 @@ impl Section {
         self.blocks.push((Shown::InBrowser, block));
     }
 
-    /// The blocks for a terminal or a document.
-    pub fn blocks_of_text(&self) -> impl Iterator<Item = &Block> {
-        self.blocks_but(Shown::InBrowser)
-    }
-
-    /// The blocks for a browser.
-    pub fn blocks_of_page(&self) -> impl Iterator<Item = &Block> {
-        self.blocks_but(Shown::InText)
-    }
-
-    fn blocks_but(&self, other: Shown) -> impl Iterator<Item = &Block> {
+    /// The blocks that are not for this form alone.
+    pub fn blocks_but(&self, other: Shown) -> impl Iterator<Item = &Block> {
         let told = self.blocks.iter().filter(move |(shown, _)| *shown != other);
         told.map(|(_, block)| block)
     }

@@ -8,7 +8,7 @@ mod table;
 
 pub use self::sparkline::sparkline;
 use crate::chart::words;
-use crate::page::{Block, Chart, Commands, Curve, Page, Pairs, PairsKind, Part, Section};
+use crate::page::{Block, Chart, Commands, Curve, Page, Pairs, PairsKind, Part, Section, Shown};
 use crate::style::{Extent, Style, Tone};
 use crate::{quantity, sign, text};
 
@@ -127,7 +127,7 @@ impl Terminal<'_> {
     }
 
     fn section(&mut self, section: &Section) {
-        if section.blocks_of_text().next().is_none() {
+        if section.blocks_but(Shown::InBrowser).next().is_none() {
             return;
         }
         self.gap();
@@ -140,7 +140,7 @@ impl Terminal<'_> {
                 self.gap();
             }
         }
-        let mut blocks = section.blocks_of_text().peekable();
+        let mut blocks = section.blocks_but(Shown::InBrowser).peekable();
         while let Some(block) = blocks.next() {
             self.block(block, section.part);
             if !blocks.peek().is_some_and(|next| is_joined(block, next, section.part)) {

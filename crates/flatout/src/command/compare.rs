@@ -104,7 +104,7 @@ fn of_time(arguments: &Arguments) -> Result<Document, Failure> {
         false if trend.rows.is_empty() => NOTHING,
         false => DONE,
     };
-    Ok(Document::of_trend(TOOL, trend, code))
+    Ok(Document { trend: Some(trend), ..Document::new(TOOL, Vec::new(), Vec::new(), code) })
 }
 
 /// One side against another.

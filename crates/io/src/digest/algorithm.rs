@@ -42,7 +42,7 @@ impl Algorithm {
 }
 
 /// A digest and the algorithm that gave it. Shown in lower-case hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest {
     algorithm: Algorithm,
     bytes: [u8; 32],
@@ -79,12 +79,6 @@ impl fmt::Display for Digest {
         }
         let text = &text[..2 * self.as_bytes().len()];
         formatter.write_str(std::str::from_utf8(text).expect("digits are ASCII"))
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}:{self}", self.algorithm.name())
     }
 }
 

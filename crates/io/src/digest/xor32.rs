@@ -4,8 +4,6 @@
 //! XOR commutes, so blocks may come in any order and any size; a block that starts off a word
 //! boundary is turned into place.
 
-use std::fmt;
-
 use flatout_sys::view::ByteView;
 
 /// The xor32 of the blocks seen so far.
@@ -22,12 +20,6 @@ impl Xor32 {
     /// Takes in what another lane saw.
     pub fn merge(&mut self, other: Self) {
         self.0 ^= other.0;
-    }
-}
-
-impl fmt::Display for Xor32 {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:08x}", self.0)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::markup::{class, escaped};
 use super::weight::{self, Detail};
 use crate::identity::Identity;
-use crate::page::{Block, Folded, Footnote, Page, Pairs, PairsKind, Part, Section};
+use crate::page::{Block, Folded, Footnote, Page, Pairs, PairsKind, Part, Section, Shown};
 use crate::text::Joined;
 
 const STYLE_SHEET: &str = include_str!("page.css");
@@ -133,7 +133,7 @@ impl Writer {
             self.line(&format!("<h2{class}>{}</h2>", escaped(&section.heading)));
         }
         self.room = [self.detail.charts, self.detail.curves];
-        self.blocks(section.blocks_of_page());
+        self.blocks(section.blocks_but(Shown::InText));
         self.line("</section>");
     }
 

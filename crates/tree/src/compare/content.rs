@@ -26,10 +26,8 @@ pub fn is_same(one: &Path, other: &Path) -> Result<bool, IoError> {
     let (source, target) = (source.as_fd(), target.as_fd());
     let pair = Pair { source, target, length_bytes, sparse: [false; 2] };
     let differs = Comparer::default().first_difference(pair, || true);
-    let differs = differs.map_err(|unread| match unread {
-        Unread::Source(error) => IoError::system("read", one)(error),
-        Unread::Target(error) => IoError::system("read", other)(error),
-    })?;
+    let path = |whose| if whose == SOURCE { one } else { other };
+    let differs = differs.map_err(|(whose, error)| IoError::system("read", path(whose))(error))?;
     Ok(copied_bytes == length_bytes && differs.is_none())
 }
 
@@ -50,15 +48,11 @@ pub(crate) struct Pair<'a> {
     pub(crate) sparse: [bool; 2],
 }
 
-/// Says of which side something is.
-type Side = fn(io::Error) -> Unread;
-
 /// Which of two files cannot be read, and why.
-#[derive(Debug)]
-pub(crate) enum Unread {
-    Source(io::Error),
-    Target(io::Error),
-}
+pub(crate) type Unread = (&'static str, io::Error);
+
+pub(crate) const SOURCE: &str = "source";
+pub(crate) const COPY: &str = "copy";
 
 impl Comparer {
     /// Where the first difference lies. A file that ends early differs there. `go_on` is asked now
@@ -77,12 +71,11 @@ impl Comparer {
             pair.sparse.map(|is_sparse| if is_sparse { (0, 0) } else { (0, pair.length_bytes) });
         let mut position = 0;
         while position < pair.length_bytes && go_on() {
-            let sides: [(_, Side); 2] =
-                [(pair.source, Unread::Source), (pair.target, Unread::Target)];
-            for (extent, (file, side)) in extents.iter_mut().zip(sides) {
+            let sides = [(pair.source, SOURCE), (pair.target, COPY)];
+            for (extent, (file, whose)) in extents.iter_mut().zip(sides) {
                 if extent.1 <= position {
                     let next = file_data::next_extent(file, position, pair.length_bytes);
-                    let next = next.map_err(|errno| side(errno.into()))?;
+                    let next = next.map_err(|errno| (whose, errno.into()))?;
                     *extent = next.unwrap_or((pair.length_bytes, pair.length_bytes));
                 }
             }
@@ -97,8 +90,9 @@ impl Comparer {
             let length = (ends[0].min(ends[1]) - position).min(CHUNK_BYTES as u64) as usize;
             let [source, target] = [&mut self.source[..length], &mut self.target[..length]];
             let ends = [
-                fetch(pair.source, source, position, is_hole[0]).map_err(Unread::Source)?,
-                fetch(pair.target, target, position, is_hole[1]).map_err(Unread::Target)?,
+                fetch(pair.source, source, position, is_hole[0])
+                    .map_err(|error| (SOURCE, error))?,
+                fetch(pair.target, target, position, is_hole[1]).map_err(|error| (COPY, error))?,
             ];
             if source != target || ends != [length, length] {
                 let equal = source.iter().zip(target.iter()).take_while(|(a, b)| a == b).count();
@@ -184,8 +178,8 @@ mod tests {
             let pair = Pair { source, target, length_bytes: 5, sparse: [false; 2] };
             Comparer::default().first_difference(pair, || true)
         };
-        assert!(matches!(compare(&written, &read), Err(Unread::Source(_))));
-        assert!(matches!(compare(&read, &written), Err(Unread::Target(_))));
+        assert!(matches!(compare(&written, &read), Err((SOURCE, _))));
+        assert!(matches!(compare(&read, &written), Err((COPY, _))));
     }
 
     fn pieces() -> impl Strategy<Value = Vec<(u64, usize, u8)>> {

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{FileType, Stat};
 
-use super::content::{Pair, Unread};
+use super::content::{COPY, Pair, SOURCE, Unread};
 use super::{Kind, Walk};
 use crate::copy::attributes::{Node, Place};
 use crate::file_data::{self, find, kind_of};
@@ -106,25 +106,16 @@ impl Walk {
         }
     }
 
-    fn first_difference(
-        &mut self,
-        name: &CStr,
-        length_bytes: u64,
-    ) -> Result<Option<u64>, (&'static str, io::Error)> {
-        let source = open(self.source.here(), name).map_err(|error| ("source", error))?;
-        let target = open(self.target.here(), name).map_err(|error| ("copy", error))?;
+    fn first_difference(&mut self, name: &CStr, length_bytes: u64) -> Result<Option<u64>, Unread> {
+        let source = open(self.source.here(), name).map_err(|error| (SOURCE, error))?;
+        let target = open(self.target.here(), name).map_err(|error| (COPY, error))?;
         let [source, target] = [source.as_fd(), target.as_fd()];
         let sparse = [source, target].map(|file| {
             rustix::fs::fstat(file).is_ok_and(|facts| file_data::shows_its_holes(file, &facts))
         });
         let pair = Pair { source, target, length_bytes, sparse };
         let cancel = self.asked.cancel;
-        self.comparer.first_difference(pair, || !cancel.is_cancelled()).map_err(|unread| {
-            match unread {
-                Unread::Source(error) => ("source", error),
-                Unread::Target(error) => ("copy", error),
-            }
-        })
+        self.comparer.first_difference(pair, || !cancel.is_cancelled())
     }
 
     fn symlink(&mut self, name: &CStr) {

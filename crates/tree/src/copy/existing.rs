@@ -9,7 +9,7 @@ use super::{
     Copy, Entry, Lane, Overwrite, Preserve, Refusal, Trouble, Unchanged, identity, kind_of,
     obstacle, referent, refused, target,
 };
-use crate::compare::content::{Comparer, Pair, Unread};
+use crate::compare::content::{COPY, Comparer, Pair, Unread};
 use crate::file_data;
 
 use super::attributes::Flags;
@@ -156,8 +156,8 @@ pub(super) fn is_same(
     let pair = Pair { source: source.0, target: target.0, length_bytes, sparse };
     match lane.copy.first_difference(&mut lane.comparer, pair)? {
         Ok(difference) => Ok(difference.is_none()),
-        Err(Unread::Target(_)) => Ok(false),
-        Err(Unread::Source(error)) => Err(source_trouble("read")(file_data::errno_of(&error))),
+        Err((COPY, _)) => Ok(false),
+        Err((_, error)) => Err(source_trouble("read")(file_data::errno_of(&error))),
     }
 }
 
