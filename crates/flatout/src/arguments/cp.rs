@@ -5,19 +5,20 @@
 pub mod as_cp;
 mod defined;
 pub mod misuse;
-mod place;
-mod plain;
 pub mod words;
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 pub use defined::in_order;
 use defined::{ABSENT, Defined, Given, OPTIONS};
 use flatout_sys::cancel::CancelToken;
-use flatout_tree::copy::operand::{Destination, Wording};
+use flatout_tree::copy::backup::Backups;
+use flatout_tree::copy::operand::{Destination, Wording, without_slashes};
 use flatout_tree::copy::options::{Appearance, CopyOptions, Preserve, Reach, Unchanged, When};
 use flatout_tree::copy::rules::{Clearing, Follow, Form, Rules, Skip, Specials};
 
@@ -277,6 +278,65 @@ impl Cp {
             threads: u32::from(rules.asks),
             ..Copy::default().options(cancel)
         }
+    }
+
+    /// The sources.
+    pub fn sources(&self) -> Cow<'_, [PathBuf]> {
+        let sources = match (self.target_directories.is_empty(), self.paths.split_last()) {
+            (true, Some((_, sources))) => sources,
+            _ => self.paths.as_slice(),
+        };
+        // As cp, which does it where there is a directory to copy into.
+        let is_into = matches!(self.destination(), Destination::Into(_));
+        match self.strips_slashes && is_into {
+            true => sources.iter().map(|path| without_slashes(path).to_owned()).collect(),
+            false => sources.into(),
+        }
+    }
+
+    /// Where they go. A last operand that is a directory is that of all sources.
+    pub fn destination(&self) -> Destination {
+        match (self.target_directories.first(), self.paths.last()) {
+            (Some(directory), _) => Destination::Into(directory.clone()),
+            (None, Some(target)) if self.no_target_directory => {
+                Destination::Exactly(target.clone())
+            }
+            (None, Some(target)) if target.is_dir() => Destination::Into(target.clone()),
+            (None, target) => Destination::Named(target.cloned().unwrap_or_default()),
+        }
+    }
+
+    /// What is overwritten is kept so.
+    ///
+    /// Errors: a word that means no kind of backup.
+    pub fn backups(&self) -> Result<Option<Backups>, String> {
+        words::backups(self.backup.as_deref(), self.suffix.as_ref())
+    }
+
+    /// `cp -fb FILE FILE` makes a backup of this file and no more.
+    pub fn backed_up_itself(&self) -> Option<&Path> {
+        let [source, target] = self.paths.as_slice() else { return None };
+        let is_one = self.clearing[0] && self.target_directories.is_empty() && source == target;
+        (is_one && target.is_file()).then_some(target)
+    }
+
+    /// Reads options of letters that take no value, and what is to be copied behind them; `None`:
+    /// there is something else.
+    pub(in crate::arguments) fn plain(words: &[OsString]) -> Option<Self> {
+        let is_option = |word: &&OsString| word.as_bytes().first() == Some(&b'-');
+        let (options, paths) = words.split_at(words.iter().take_while(is_option).count());
+        if paths.len() < 2 || paths.iter().any(|word| is_option(&word)) {
+            return None;
+        }
+        let mut cp = Self::none(paths.iter().map(PathBuf::from).collect());
+        for word in options {
+            let letters = word.to_str()?.strip_prefix('-')?;
+            for letter in letters.chars() {
+                cp.take(defined::plain(letter)?, OsStr::new("")).ok()?;
+            }
+            letters.chars().next()?;
+        }
+        Some(cp)
     }
 }
 

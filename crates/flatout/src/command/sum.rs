@@ -6,22 +6,24 @@
 mod account;
 mod check;
 mod document;
-mod files;
 mod inventory;
 mod session;
 #[cfg(feature = "mpi")]
 pub mod together;
 
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use flatout_io::digest::Algorithm;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::thread::spawn;
+use flatout_tree::item::{Item, Place, Wanted};
 use flatout_tree::sum::{Sum, SumOptions, Summed};
-use flatout_tree::walk::Yielded;
+use flatout_tree::walk::{Walk, Yielded, place_of};
 
 use crate::arguments::sum::{Sum as Arguments, SumFormat};
-use crate::output::stream::Stream;
+use crate::output::stream::{Inode, Stream};
 use crate::{output, profile};
 use session::Session;
 
@@ -38,7 +40,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken) -> ExitCode {
     if arguments.check {
         session = check::run(session);
     } else {
-        let items = files::items(arguments, session.stream.inodes());
+        let items = items(arguments, session.stream.inodes());
         read(&mut session, items);
     }
     output::exit(session.end())
@@ -52,6 +54,28 @@ fn open_stream(arguments: &Arguments) -> Result<Stream, String> {
         output::check(output, &arguments.files)?;
     }
     Stream::open(output)
+}
+
+/// The files in the order in which they are named, those of a tree in its own. The files with
+/// these inode numbers are left out of trees.
+fn items(arguments: &Arguments, left_out: Vec<Inode>) -> impl Iterator<Item = Yielded> + use<> {
+    let wanted = Wanted::Digest(arguments.digest.unwrap_or(Algorithm::Blake3));
+    let is_recursive = arguments.recursive;
+    arguments.operands().into_iter().flat_map(move |path| {
+        let is_tree = is_recursive && path.as_os_str() != "-";
+        let one = (!is_tree).then(|| Ok(item(path.clone(), wanted.clone())));
+        let tree = is_tree.then(|| {
+            let walk = Walk::new(path, wanted.clone());
+            left_out.iter().fold(walk, |walk, inode| walk.without(inode.0, inode.1))
+        });
+        one.into_iter().chain(tree.into_iter().flatten())
+    })
+}
+
+/// A file by the name that somebody gave it.
+fn item(path: PathBuf, wanted: Wanted) -> Item {
+    let place = if path.as_os_str() == "-" { Place::StandardInput } else { place_of(&path) };
+    Item { place, shown: path.into_os_string(), wanted }
 }
 
 /// Writes the digests of all that is yielded.

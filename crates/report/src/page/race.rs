@@ -3,16 +3,17 @@
 //! The tables that are made of it: `page/race_tables.rs`; its pictures: `page/pictures.rs`.
 
 mod pair;
-mod remark;
 
 use std::collections::{HashMap, HashSet};
 
-use flatout_measure::record::Outcome;
+use flatout_measure::record::{Outcome, Warning};
+use flatout_measure::warning;
 use serde_json::{Map, Value};
 
 pub(crate) use pair::{Pair, Pairs};
 
-use crate::{label, order, quantity, text::Joined};
+use crate::text::{Joined, unless_empty};
+use crate::{label, order, quantity};
 
 /// The area whose rows are those of a race.
 pub(crate) const AREA: &str = "versus";
@@ -79,10 +80,8 @@ pub(crate) fn race<'a>(rows: &[&'a Outcome]) -> Race<'a> {
         let test = label::test(&outcome.id);
         match (test, outcome.parameter_text(CONTESTANT)) {
             (RATIO, _) => pairs.push(outcome),
-            (MISSING, _) if remark::is_absent(outcome) => {
-                race.missing.push(remark::missing(outcome))
-            }
-            (MISSING, _) => race.not_raced.push(remark::reason(outcome)),
+            (MISSING, _) if is_absent(outcome) => race.missing.push(named(outcome)),
+            (MISSING, _) => race.not_raced.push(reason(outcome)),
             (INCOMPARABLE, _) => incomparable.push(outcome),
             (_, Some(_)) if test.ends_with(SPEED) => speeds.push(outcome),
             (_, Some(contestant)) => {
@@ -99,7 +98,7 @@ pub(crate) fn race<'a>(rows: &[&'a Outcome]) -> Race<'a> {
     let tests = order::grouped(entries.into_iter()).into_iter();
     race.tests = tests.map(|(name, entries)| Test::of(name, entries)).collect();
     race.pairs = pair::lists(&pairs);
-    race.incomparable = remark::incomparable(&incomparable);
+    race.incomparable = incomparables(&incomparable);
     race
 }
 
@@ -198,6 +197,39 @@ impl Entry<'_> {
         let ns = label::figure(self.outcome).filter(|_| self.outcome.unit == "ns")?;
         Some(quantity::value("files/s", files / ns * 1e9))
     }
+}
+
+fn reason(outcome: &Outcome) -> String {
+    outcome.warnings.first().map(|warning| warning.text.clone()).unwrap_or_default()
+}
+
+/// Whether the row is about a rival that is not installed, and not about one that cannot be raced.
+fn is_absent(outcome: &Outcome) -> bool {
+    let is_other = |warning: &Warning| warning.code != warning::MISSING_RIVAL;
+    !outcome.warnings.first().is_some_and(is_other)
+}
+
+/// The name of a rival that is not installed, and where it comes from: `xcp (cargo install xcp)`.
+fn named(outcome: &Outcome) -> String {
+    match (outcome.parameter_text("rival"), outcome.fact_text("package")) {
+        (Some(name), Some(package)) => format!("{name} ({package})"),
+        (Some(name), None) => name.to_owned(),
+        (None, _) => reason(outcome),
+    }
+}
+
+/// What cannot be raced, by rival and reason: `fio: create, stat: why`.
+fn incomparables(rows: &[&Outcome]) -> Vec<String> {
+    let keyed = rows.iter().map(|outcome| {
+        let row = outcome.parameter_text("row").map(str::to_owned);
+        let row = row.unwrap_or_else(|| label::parameters(&outcome.parameters));
+        ((outcome.parameter_text("against").unwrap_or("?"), reason(outcome)), row)
+    });
+    let told = |((against, reason), rows): ((&str, String), Vec<String>)| {
+        let reason = unless_empty(&reason, |reason| format!(": {reason}"));
+        format!("{against}: {}{reason}", rows.join(", "))
+    };
+    order::grouped(keyed).into_iter().map(told).collect()
 }
 
 #[cfg(test)]

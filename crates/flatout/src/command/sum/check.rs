@@ -13,9 +13,9 @@ use flatout_tree::manifest::{Entry, Fault, Line, Reader};
 use flatout_tree::sum::Summed;
 use flatout_tree::walk::Yielded;
 
+use super::in_threads;
 use super::inventory;
 use super::session::{Judged, Session};
-use super::{files, in_threads};
 use crate::conclusion::FAILED;
 use crate::output;
 
@@ -112,7 +112,7 @@ impl Check<'_, '_> {
                     entry.prefer(algorithm);
                 }
                 let path = PathBuf::from(entry.name);
-                Some(Ok(files::item(path, Wanted::Match(entry.digests))))
+                Some(Ok(super::item(path, Wanted::Match(entry.digests))))
             }
             Err(fault) => {
                 self.fault(number, &fault);

@@ -21,7 +21,7 @@ use flatout_tree::walk::Yielded;
 use flatout_tree::wire::{message, take};
 
 use super::session::Session;
-use super::{files, in_threads, open_stream};
+use super::{in_threads, items, open_stream};
 use crate::arguments::sum::{Sum as Arguments, SumFormat};
 use crate::group::Group;
 use crate::launched::Launched;
@@ -73,7 +73,7 @@ fn read(
     left_out: Vec<Inode>,
     (results, pieces): (&Sender<Done>, &Receiver<Option<u64>>),
 ) {
-    let mut items = files::items(arguments, left_out);
+    let mut items = items(arguments, left_out);
     let (mut at, mut done) = (0, None);
     loop {
         let _nobody_wants_it = results.send(done.take());
@@ -151,7 +151,7 @@ fn lead(session: &mut Session<'_>, left_out: Vec<Inode>, world: &mut World) {
     let mut lead = Lead {
         world,
         own,
-        names: files::items(arguments, left_out.clone()),
+        names: items(arguments, left_out.clone()),
         out: BTreeMap::new(),
         next: 0,
         asking: VecDeque::new(),
@@ -165,7 +165,7 @@ fn lead(session: &mut Session<'_>, left_out: Vec<Inode>, world: &mut World) {
     });
     if let Some(piece) = alone_from {
         output::complain("names changed while they were read: one process reads the rest");
-        let items = files::items(arguments, left_out).skip(piece as usize * PIECE_FILES);
+        let items = items(arguments, left_out).skip(piece as usize * PIECE_FILES);
         super::read(session, items);
     }
 }
