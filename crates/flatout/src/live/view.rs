@@ -1,5 +1,5 @@
 //! A board as the lines of a screen: how far the run is, its rows, the load. Narrow screens lose
-//! columns from the right, low ones rows and the lines that matter least.
+//! columns from the right, low ones rows.
 
 use std::ops::Range;
 
@@ -17,10 +17,8 @@ const TRIALS: usize = 7;
 /// Columns of the screen from which on the latter two are shown.
 const WITH_CURVE: usize = 64;
 const WITH_TRIALS: usize = 76;
-/// Lines of the screen from which on there are gaps, a bar and a heading, and a last line.
+/// Lines of the screen from which on there are gaps.
 const WITH_GAPS: usize = 16;
-const WITH_HEAD: usize = 8;
-const WITH_FOOT: usize = 3;
 
 /// Columns that the board takes at most.
 const WIDEST: usize = 120;
@@ -46,18 +44,11 @@ pub fn lines(
     let (width, height) = (usize::from(width).min(WIDEST), usize::from(height));
     let view = View { terminal, width };
     let gap = (height >= WITH_GAPS).then(String::new);
-    let mut head = vec![view.title(board)];
-    let mut below = Vec::new();
-    if height >= WITH_HEAD {
-        head.extend([view.bar(board), view.now(board)]);
-        head.extend(gap.clone());
-        head.push(view.heading());
-        below.extend(gap);
-        below.push(view.load(board));
-    }
-    if height >= WITH_FOOT {
-        below.push(styled(DIM, &view.clip(foot, view.width)));
-    }
+    let mut head = vec![view.title(board), view.bar(board), view.now(board)];
+    head.extend(gap.clone());
+    head.push(view.heading());
+    let mut below = Vec::from_iter(gap);
+    below.extend([view.load(board), styled(DIM, &view.clip(foot, view.width))]);
     let room = height.saturating_sub(head.len() + below.len());
     let shown = shown(board, room);
     let rows = shown.clone().map(|at| view.row(&board.lines[at], board.current == Some(at)));

@@ -20,8 +20,7 @@ const SHADES: [(f64, [char; 2]); 4] =
     [(0.9, [' ', ' ']), (0.75, ['░', '.']), (0.5, ['▒', 'o']), (0.0, ['▓', '#'])];
 /// Processes of whose pairs the figures are shown; of more, the shades alone.
 const MOST_WITH_FIGURES: usize = 12;
-/// Processes that a matrix takes; on a page, whose cells are longer, fewer.
-const MOST: usize = 1000;
+/// Processes that a matrix of a page takes.
 const MOST_ON_PAGE: usize = 100;
 /// Pairs from which on there is something to compare.
 const LEAST_PAIRS: usize = 3;
@@ -40,17 +39,15 @@ struct Matrix {
 
 /// The matrices of all tests that have pairs, as text.
 pub fn text(rows: &[Outcome], is_unicode: bool) -> String {
-    let text = |matrix: &Matrix| match matrix.too_many(MOST) {
-        Some(why) => format!("\n{why}\n"),
-        None => matrix.text(is_unicode),
-    };
-    matrices(rows).iter().map(text).collect()
+    matrices(rows).iter().map(|matrix| matrix.text(is_unicode)).collect()
 }
 
 /// Adds the same as tables with coloured cells for a browser.
 pub(super) fn push(section: &mut Section, rows: &[&Outcome]) {
     for matrix in matrices(rows.iter().copied()) {
-        if let Some(why) = matrix.too_many(MOST_ON_PAGE) {
+        let count = matrix.processes.len();
+        if count > MOST_ON_PAGE {
+            let why = format!("{}: {count} processes are too many for it", matrix.title);
             section.push_for_browser(Block::Text(why, Tone::Dim));
             continue;
         }
@@ -107,11 +104,6 @@ impl Matrix {
             Better::Higher => format!("below {}", quantity::percent(share)),
             Better::Lower => format!("above {}", quantity::percent(1.0 / share)),
         }
-    }
-
-    fn too_many(&self, most: usize) -> Option<String> {
-        let count = self.processes.len();
-        (count > most).then(|| format!("{}: {count} processes are too many for it", self.title))
     }
 
     fn has_figures(&self) -> bool {
