@@ -11,7 +11,6 @@ mod markup;
 mod strip;
 mod svg;
 mod table;
-mod top;
 mod weight;
 mod writer;
 

@@ -20,7 +20,6 @@ pub(crate) mod race;
 mod race_tables;
 mod record;
 mod rows;
-mod sides;
 mod storage;
 pub(crate) mod summary;
 mod trend;

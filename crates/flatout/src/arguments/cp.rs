@@ -3,8 +3,7 @@
 //! `cp/words.rs`.
 
 pub mod as_cp;
-mod defined;
-pub mod misuse;
+pub(super) mod defined;
 pub mod words;
 
 use std::borrow::Cow;

@@ -7,7 +7,7 @@ use clap::{Arg, Command};
 use flatout_report::text::Joined;
 
 use super::bench::Name;
-use super::cp::misuse;
+use super::cp::defined::OPTIONS;
 use super::similar::{similar, unknown};
 use super::{CP, help};
 
@@ -39,7 +39,7 @@ impl Refusal {
     /// One line that says what is wrong, and what may have been meant.
     pub fn line(&self) -> String {
         if self.is_of_cp()
-            && let Some(line) = misuse::line(&self.error, &self.argv)
+            && let Some(line) = line_of_cp(&self.error, &self.argv)
         {
             return line;
         }
@@ -158,6 +158,37 @@ fn visible_name(command: &Command, option: &str) -> Option<String> {
         |argument: &&Arg| argument.get_all_aliases().is_some_and(|aliases| aliases.contains(&name));
     let long = command.get_arguments().find(is_meant)?.get_long()?;
     Some(format!("--{long}"))
+}
+
+/// What is wrong with an option; `None`: it is something else.
+fn line_of_cp(error: &clap::Error, argv: &[OsString]) -> Option<String> {
+    let Some(ContextValue::String(shown)) = error.get(ContextKind::InvalidArg) else { return None };
+    let shown = shown.split([' ', '=', '[']).next()?;
+    Some(match (error.kind(), shown.strip_prefix("--")) {
+        (ErrorKind::UnknownArgument, Some(begun)) => {
+            let mut known = OPTIONS.iter().map(|option| option.1).collect::<Vec<_>>();
+            known.extend(["help", "version"]);
+            known.retain(|name| name.starts_with(begun));
+            known.sort_unstable();
+            if known.len() < 2 {
+                return Some(format!("unrecognized option '{shown}'"));
+            }
+            let known: String = known.iter().map(|name| format!(" '--{name}'")).collect();
+            format!("option '{shown}' is ambiguous; possibilities:{known}")
+        }
+        (ErrorKind::UnknownArgument, None) => {
+            format!("invalid option -- '{}'", shown.trim_start_matches('-'))
+        }
+        (ErrorKind::TooManyValues, _) => format!("option '{shown}' doesn't allow an argument"),
+        (ErrorKind::InvalidValue, _) => {
+            let last = argv.last()?.to_string_lossy();
+            match last.strip_prefix("--") {
+                Some(_) => format!("option '{last}' requires an argument"),
+                None => format!("option requires an argument -- '{}'", last.chars().last()?),
+            }
+        }
+        _ => return None,
+    })
 }
 
 /// Clap's first paragraph, without its own prefix, as one line.

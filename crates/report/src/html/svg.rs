@@ -3,9 +3,7 @@
 //! Own code, since no crate was found that gives all of: powers of two on the x axis, colours left
 //! to the page (dark mode), exact values on every point, intervals as bands and whiskers. Colour is
 //! never the only sign: lines differ in marker and pattern too. Values on hover lie over the
-//! picture, see `svg/hits.rs`.
-
-mod hits;
+//! picture.
 
 use std::fmt::Write as _;
 
@@ -13,10 +11,8 @@ use flatout_measure::record::Status;
 
 use super::markup::escaped;
 use crate::chart::axis::Axis;
-use crate::chart::plot::{self, Plot, PlotLine, Point};
-use crate::text::unless_empty;
-
-pub(super) use hits::hits;
+use crate::chart::plot::{self, NINES, Plot, PlotLine, Point};
+use crate::{quantity, text::unless_empty};
 
 /// Size of a chart in its own units; the page scales it.
 const WIDTH: f64 = 760.0;
@@ -34,6 +30,8 @@ const LETTER: f64 = 8.5;
 pub(crate) const HUES: usize = 6;
 /// Beyond so many points a line is only a line.
 const MOST_MARKERS: usize = 60;
+/// From so many points on a single line, each point takes its column of the picture.
+const COLUMNS_FROM: usize = 40;
 /// Stroke patterns by the `dash` of a line; the first is solid.
 const DASHES: [&str; 4] = ["", "7 4", "2 4", "10 3 2 3"];
 
@@ -283,4 +281,55 @@ fn marker(index: usize, x: f64, y: f64) -> String {
         _ => "m0 4.4l4.2 -7.4h-8.4z",
     };
     format!("M{x:.1} {y:.1}{moves}")
+}
+
+/// Values on hover, without a script: small fields that lie over the picture, each with its text, in the order of
+/// lines and points. They are HTML, not SVG, since only HTML takes text from an attribute (`content: attr()`),
+/// keeps its size on a small screen, and can be focused by a tap. The style sheet shows the text.
+pub(crate) fn hits(plot: &Plot) -> String {
+    let Some(frame) = Frame::of(plot) else { return String::new() };
+    let mut out = String::from("<div class=\"hits\">\n");
+    let count = plot.points().count();
+    let in_columns = plot.lines.len() == 1 && count >= COLUMNS_FROM;
+    for line in &plot.lines {
+        let classes = value_classes(plot, line);
+        let width = if in_columns { 100.0 / count as f64 } else { 0.0 };
+        for point in line.points() {
+            let (left, top) = (frame.x_at(point.x) / WIDTH, frame.y_at(point.y) / HEIGHT);
+            let (left, top) = (100.0 * left, 100.0 * top);
+            let side = if left > 50.0 { "w" } else { "e" };
+            let below = if top < 35.0 { " s" } else { "" };
+            let (kind, place) = match in_columns {
+                true => (" col", format!("left:{left:.2}%;width:{width:.2}%;--y:{top:.1}%")),
+                false => ("", format!("left:{left:.2}%;top:{top:.2}%")),
+            };
+            let text = escaped(&text(&frame, line, point));
+            // Writing into a String cannot fail.
+            let _ = writeln!(
+                out,
+                "<i class=\"{side}{below}{kind}{classes}\" style=\"{place}\" tabindex=\"-1\" data-v=\"{text}\"></i>"
+            );
+        }
+    }
+    out.push_str("</div>\n");
+    out
+}
+
+/// Rounded for reading, and exact in the base unit.
+fn text(frame: &Frame<'_>, line: &PlotLine, point: &Point) -> String {
+    let scale = &frame.plot.scale;
+    let name = if line.name.is_empty() { "" } else { &format!("{}, ", line.name) };
+    let mut text = format!("{name}{}: {}", x_text(frame.plot, point.x), point.told(scale));
+    if scale.divisor != 1.0 && point.n > 0 {
+        let _ = write!(text, "; exactly {} {}", point.y, frame.plot.y_unit);
+    }
+    text
+}
+
+fn x_text(plot: &Plot, x: f64) -> String {
+    match plot.x_unit.as_str() {
+        "bytes" => quantity::size(x as u64),
+        NINES => plot.x_tick(x),
+        _ => format!("{} {}", plot.x_name, plot.x_tick(x)),
+    }
 }

@@ -2,13 +2,19 @@
 
 use std::collections::BTreeSet;
 
+use flatout_measure::record::Answer;
+
 use super::markup::{class, escaped};
 use super::weight::{self, Detail};
 use crate::identity::Identity;
-use crate::page::{Block, Folded, Footnote, Page, Pairs, PairsKind, Part, Section, Shown};
+use crate::page::{Block, Finding, Folded, Footnote, Page, Pairs, PairsKind, Part, Section, Shown};
+use crate::sign::{self, Sign};
 use crate::text::Joined;
 
 const STYLE_SHEET: &str = include_str!("page.css");
+
+/// A gist is not cut before so many characters: `No: ` says too little.
+const SHORTEST_GIST: usize = 12;
 
 /// The attributes of a section; areas are numbered instead, so that the summary can point at them.
 fn attributes(part: Part) -> Option<&'static str> {
@@ -236,6 +242,23 @@ impl Writer {
         self.line("</details>");
     }
 
+    /// What is wrong, and what to do.
+    fn findings(&mut self, findings: &[Finding]) {
+        let item = |finding: &Finding| {
+            let (sign, _) = finding.severity.sign();
+            let (text, advice) = (escaped(&finding.text), escaped(&finding.advice));
+            let class = sign.to_ascii_lowercase();
+            format!(
+                "<li class=\"{class}\"><b>{sign}</b><span>{text}<small>{advice}</small></span></li>"
+            )
+        };
+        self.element("ul class=\"findings\"", findings.iter().map(item));
+    }
+
+    fn verdict(&mut self, answers: &[Answer]) {
+        self.element("ul class=\"verdict\"", answers.iter().map(answer_item));
+    }
+
     fn foot(&mut self, identity: Identity, data: &Data<'_>) {
         self.line("</main>\n<footer>");
         if identity == Identity::Hidden {
@@ -263,6 +286,47 @@ impl Writer {
     }
 }
 
+/// The answer in short; where it has more to say, the whole of it unfolds.
+fn answer_item(answer: &Answer) -> String {
+    let Sign { class, drawn, word, .. } = sign::of(answer.mark());
+    let fields = answer.rests_on.iter().map(|field| format!("<code>{}</code>", escaped(field)));
+    let (question, gist) = (escaped(&answer.question), escaped(gist(&answer.text)));
+    format!(
+        "<li class=\"{class}\"><span class=\"mark\" role=\"img\" aria-label=\"{word}\">{drawn}</span>\
+         <details><summary><b>{question}</b> <span class=\"gist\">{gist}</span></summary>\
+         <p>{}</p><p class=\"rests\">{}</p></details></li>",
+        escaped(&answer.text),
+        fields.joined(" ")
+    )
+}
+
+/// The first statement of an answer, as far as the names of rows that follow it.
+fn gist(text: &str) -> &str {
+    let ends = [". ", ": ", "; "].into_iter();
+    let cuts = ends.flat_map(|end| text.match_indices(end).map(|(at, _)| at));
+    let cut = cuts.filter(|at| *at >= SHORTEST_GIST).min();
+    cut.map_or(text, |at| &text[..at])
+}
+
 fn is_drawn(block: &Block) -> bool {
     matches!(block, Block::Chart(_) | Block::Curve(_) | Block::Bars(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gist_ends_before_the_names() {
+        let known = [
+            ("No: 60 rows, no error, exit code 0.", "No: 60 rows, no error, exit code 0."),
+            ("Not shown for 35 of 60 rows: cache/a (±6 %), b", "Not shown for 35 of 60 rows"),
+            ("Doubtful for cpu/x (not_linear).", "Doubtful for cpu/x (not_linear)."),
+            ("21 of 40 rows are above half; the others: x", "21 of 40 rows are above half"),
+            ("", ""),
+        ];
+        for (text, short) in known {
+            assert_eq!(gist(text), short);
+        }
+    }
 }

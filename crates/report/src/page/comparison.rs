@@ -1,11 +1,13 @@
 //! A comparison as a page: the machines, the verdict, then the rows by verdict.
 
 use flatout_measure::comparison::{Comparison, Figure, Row as Judged, Verdict};
-use flatout_measure::record::Better;
+use flatout_measure::record::{Better, Outcome, Record};
 
 use super::column::{self, Column, Known};
+use super::notes::Notes;
 use super::{Block, Cell, Page, Pairs, PairsKind, Part, Picture, Ratio, Row, Section, Table};
-use super::{sides, summary, trend, units, words};
+use super::{pictures, summary, trend, units, words};
+use crate::chart::{sweep, view};
 use crate::comparison::Document;
 use crate::style::Tone;
 use crate::{label, quantity, quantity::Scale};
@@ -27,6 +29,9 @@ const COLUMNS_UNJUDGED: usize = 5;
 
 /// An interval whose ends are farther apart says nothing.
 const WIDEST: f64 = 1e4;
+
+/// The parameter that tells the sides apart.
+const SIDE: &str = "side";
 
 /// Everything that comparisons say.
 pub(crate) fn of_comparisons(document: &Document) -> Page {
@@ -113,7 +118,7 @@ fn rows(comparison: &Comparison) -> Section {
             section.push(Block::folded(name, vec![names]));
         }
     }
-    sides::push(&mut section, comparison);
+    push_sides(&mut section, comparison);
     if section.blocks.is_empty() {
         section.heading.clear();
         section.push(Block::Text(words::total(comparison), tone(comparison.verdict)));
@@ -205,5 +210,42 @@ pub(super) fn tone(verdict: Verdict) -> Tone {
         Verdict::Unclear => Tone::Warn,
         Verdict::Same => Tone::Strong,
         Verdict::Incomparable => Tone::Dim,
+    }
+}
+
+/// Adds a picture of each sweep that both sides have; only a browser has room for so many lines.
+fn push_sides(section: &mut Section, comparison: &Comparison) {
+    let results = comparison.rows.iter().flat_map(|row| {
+        [("OLD", &row.old), ("NEW", &row.new)].map(|(side, figure)| outcome(row, side, figure))
+    });
+    // A run that has these rows and pictures, and nothing else.
+    let (results, charts) = (results.collect(), comparison.charts.clone());
+    let record = Record { results, charts, ..Record::default() };
+    let record = units::shown(&record);
+    let mut notes = Notes::default();
+    let of_record = record.charts.iter().filter_map(|chart| sweep::of(&record.results, chart));
+    let rows: Vec<&Outcome> = record.results.iter().collect();
+    let derived = view::derived(&record.charts, &rows);
+    let of_views = derived.iter().filter_map(|view| sweep::of(&view.results, &view.chart));
+    for sweep in of_record.chain(of_views) {
+        let mut picture = pictures::chart(&sweep, &record, &mut notes);
+        picture.key += &format!(" {}", comparison.new.name);
+        section.push_for_browser(Block::Chart(picture));
+    }
+}
+
+/// A side of a row, as a row of a record.
+fn outcome(row: &Judged, side: &str, figure: &Figure) -> Outcome {
+    let mut parameters = row.parameters.clone();
+    parameters.insert(SIDE.to_owned(), side.into());
+    Outcome {
+        id: row.id.clone(),
+        parameters,
+        unit: row.unit.clone(),
+        better: row.better,
+        median: figure.median,
+        n: figure.n,
+        status: figure.status,
+        ..Outcome::default()
     }
 }
