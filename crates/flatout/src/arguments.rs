@@ -8,7 +8,6 @@ pub mod copy;
 pub mod cp;
 pub mod help;
 mod in_order;
-pub mod man;
 mod plain;
 pub mod read;
 pub mod refusal;
@@ -98,9 +97,11 @@ pub enum Command {
     /// Print what a shell needs to complete command lines of flatout
     Completions(completions::Completions),
     /// Print the help of a command, or of an area of bench
-    Help(help::Help),
+    #[command(after_help = help::AFTER)]
+    Help(help::Page),
     /// Print the manual page
-    Man(man::Man),
+    #[command(after_help = include_str!("arguments/help/man.txt").trim_ascii_end())]
+    Man(help::Page),
     /// Time one product of matrices, factorisation or stream through memory
     #[command(hide = true)]
     Compute(flatout_bench::compute::Job),

@@ -12,7 +12,6 @@ mod facts;
 pub(crate) mod findings;
 mod latency;
 mod machine;
-mod matrix;
 mod notes;
 pub(crate) mod pair_matrix;
 mod pictures;

@@ -2,10 +2,8 @@
 
 use clap::{Args, ValueEnum};
 
-const AFTER: &str = include_str!("help/completions.txt").trim_ascii_end();
-
 #[derive(Debug, Clone, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = include_str!("help/completions.txt").trim_ascii_end())]
 pub struct Completions {
     /// The shell
     #[arg(value_name = "SHELL", value_enum)]

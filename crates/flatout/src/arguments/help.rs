@@ -13,7 +13,7 @@ use super::bench::{self, Name};
 use super::similar::unknown;
 use super::{CP, MOST_COLUMNS, shown_definition};
 
-const AFTER: &str = "\
+pub(super) const AFTER: &str = "\
 Examples:
   flatout help copy
   flatout help bench disk";
@@ -27,9 +27,9 @@ const RARE: &str = "archive atomic always backup delete-excluded delta exclude-f
     block-count color identify";
 const RARE_OF_COPY: &str = "block-size engine iodepth";
 
+// Of help and of man. A comment for people would be shown as what the command does.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = AFTER)]
-pub struct Help {
+pub struct Page {
     /// The command, and an area of bench [default: what there is]
     #[arg(value_name = "COMMAND")]
     pub words: Vec<String>,

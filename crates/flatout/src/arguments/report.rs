@@ -6,10 +6,8 @@ use clap::Args;
 
 use super::shared::Output;
 
-const AFTER: &str = include_str!("help/report.txt").trim_ascii_end();
-
 #[derive(Debug, Clone, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = include_str!("help/report.txt").trim_ascii_end())]
 pub struct Report {
     /// What a run left; - is standard input
     #[arg(value_name = "FILE", required = true)]

@@ -6,10 +6,8 @@ use clap::{Args, ValueHint};
 use flatout_bench::network::PORT;
 use flatout_bench::network::server::{CLIENTS, MAX_CLIENTS};
 
-const AFTER: &str = include_str!("help/serve.txt").trim_ascii_end();
-
 #[derive(Debug, Clone, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = include_str!("help/serve.txt").trim_ascii_end())]
 pub struct Serve {
     /// Name or address to listen at
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1", value_hint = ValueHint::Hostname)]

@@ -12,10 +12,8 @@ use flatout_tree::manifest::{LineEnd, Manifest};
 use super::shared::{file, meant, path, repeated};
 use super::wrong::first_wrong;
 
-const AFTER: &str = include_str!("help/sum.txt").trim_ascii_end();
-
 #[derive(Debug, Clone, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = include_str!("help/sum.txt").trim_ascii_end())]
 pub struct Sum {
     /// Files to read, or manifests to check; none or `-` is standard input
     #[arg(value_name = "FILE", value_parser = path())]

@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use crate::arguments::help::{self, Help};
+use crate::arguments::help::{self, Page};
 use crate::{conclusion, output};
 
 /// Prints the help.
-pub fn run(arguments: &Help) -> ExitCode {
+pub fn run(arguments: &Page) -> ExitCode {
     match help::definition(&arguments.words) {
         Ok(command) => output::show_help(&help::render(command, true)),
         Err(error) => {

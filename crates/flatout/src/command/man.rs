@@ -7,15 +7,14 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Command;
-use clap_mangen::{Man as Page, roff};
+use clap_mangen::{Man, roff};
 
-use crate::arguments::help;
 use crate::arguments::help::text::{self, Part};
-use crate::arguments::man::Man;
+use crate::arguments::help::{self, Page};
 use crate::{conclusion, output};
 
 /// Prints the page.
-pub fn run(arguments: &Man) -> ExitCode {
+pub fn run(arguments: &Page) -> ExitCode {
     let command = match help::definition(&arguments.words) {
         Ok(command) => command,
         Err(error) => return output::give_up(conclusion::WRONG_USE, &error),
@@ -34,7 +33,7 @@ fn page(command: Command) -> io::Result<Vec<u8>> {
     let version = concat!("flatout ", env!("CARGO_PKG_VERSION"));
     let usage = command.clone().render_usage().to_string();
     let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage);
-    let page = Page::new(command);
+    let page = Man::new(command);
     let mut out = Vec::new();
     // The page's own title leaves an empty date out, so that the version would be taken for it.
     let title = name.to_uppercase().replace('-', "\\-");

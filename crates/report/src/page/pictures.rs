@@ -2,17 +2,19 @@
 
 use std::collections::HashSet;
 
-use flatout_measure::record::{Outcome, Record};
+use flatout_measure::record::{Outcome, Record, Status};
 use flatout_measure::shape::KNEE_S;
 use flatout_measure::statistics;
 
+use super::column::{self, Column};
 use super::notes::Notes;
 use super::race::Race;
-use super::{Block, Chart, Curve, Section, Shown, matrix, pair_matrix};
-use crate::chart::plot::{Mark, Plot};
+use super::{Block, Cell, Chart, Curve, Row, Section, Shown, Table, Wide, pair_matrix};
+use crate::chart::plot::{Mark, Plot, Point};
 use crate::chart::sweep::{self, LEAST_POINTS, Sweep};
 use crate::chart::{bars, view, words};
-use crate::{label, order, quantity, text::Joined};
+use crate::quantity::{self, Scale};
+use crate::{label, order, style::Tone, text::Joined};
 
 /// Rows with percentiles that one picture takes; more get a picture per test.
 const MOST_LATENCY_LINES: usize = 8;
@@ -54,7 +56,7 @@ pub(super) fn chart(sweep: &Sweep<'_>, record: &Record, notes: &mut Notes) -> Ch
         key: format!("{} by {}", sweep.chart.id, sweep.chart.x_parameter),
         title: sweep.title().to_owned(),
         caption: words.chain(doubt).joined(", "),
-        table: Some(matrix::table(sweep, notes)),
+        table: Some(matrix(sweep, notes)),
         plot,
     }
 }
@@ -183,4 +185,38 @@ fn curve_of(name: String, row: &Outcome) -> Option<Curve> {
         plot: first.map(|series| (series.name.clone(), Plot::over_time(series, row))),
         name,
     })
+}
+
+/// All figures of the sweep, in one unit.
+fn matrix(sweep: &Sweep<'_>, notes: &mut Notes) -> Table {
+    let scale = sweep.scale();
+    let mut heads: Vec<String> = sweep.line_parameters.iter().map(|key| label::noun(key)).collect();
+    // The last head stands beside the values of x.
+    heads.pop();
+    heads.push(label::noun(&sweep.chart.x_parameter));
+    let first = Column::named(heads, column::decimal(""));
+    let lines = sweep.lines.iter().map(|line| Column::named(line.labels.clone(), column::POINT));
+    let columns = std::iter::once(first).chain(lines).collect();
+    let row = |(at, x): (usize, &f64)| {
+        let points = sweep.lines.iter().map(|line| line.points[at]);
+        let cells = points.map(|point| match point {
+            None => Cell::default(),
+            Some(outcome) => cell(outcome, &scale, notes),
+        });
+        Row::new(std::iter::once(Cell::plain(sweep.x_text(*x))).chain(cells).collect())
+    };
+    let rows = sweep.x_values.iter().enumerate().map(row).collect();
+    let unit = scale.unit.clone();
+    Table { name: "matrix", unit, columns, rows, wide: Wide::Split, ..Table::default() }
+}
+
+fn cell(outcome: &Outcome, scale: &Scale, notes: &mut Notes) -> Cell {
+    let marks = notes.marks(&outcome.warnings);
+    let Some(point) = Point::of(0.0, outcome) else {
+        let tone = label::tone(outcome.status);
+        return Cell { marks, ..Cell::new(label::no_figure(outcome.status), tone) };
+    };
+    let tone = if outcome.status == Status::Unstable { Tone::Warn } else { Tone::Plain };
+    let text = scale.number(point.y);
+    Cell { marks, ..Cell::new(text, tone).with_detail(point.told(scale)) }
 }
