@@ -195,7 +195,7 @@ fn depth_length_and_memory_are_bounded() {
     assert_said(&said(with(&long)), "it holds a text of 307200 bytes");
     let many = format!("[{}{{}}]", "{},".repeat(1 << 20));
     assert_said(&said(with(&many)), "more than 512 MiB of memory");
-    let digits = io::repeat(b'7');
+    let digits = std::io::repeat(b'7');
     let error = parse_from(digits, Path::new("x")).unwrap_err().to_string();
     assert_said(&error, "longer than 64 MiB");
     assert_said(&said(with(&"7".repeat(1 << 20))), "number out of range");

@@ -151,7 +151,7 @@ fn memory_that_may_be_inherited_is_an_upper_bound() {
 #[test]
 fn the_missing_and_the_incomparable_are_told_once() {
     let warned = |id: &str, parameters: Value, text: &str| Outcome {
-        warnings: vec![Warning::new(flatout_measure::warning::MISSING_RIVAL, text)],
+        warnings: vec![Warning::new(warning::MISSING_RIVAL, text)],
         ..row(id, parameters, 0.0)
     };
     let incomparable =
