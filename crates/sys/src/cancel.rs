@@ -11,10 +11,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::cause::answered;
 use crate::clock::{monotonic_ns, timespec};
+use crate::descriptor::itself;
 
 static SIGNALLED: AtomicBool = AtomicBool::new(false);
 /// When the first signal came, by the monotonic clock; 0 before it.
@@ -114,7 +116,7 @@ pub fn wait_any_readable(sources: &[BorrowedFd<'_>], timeout_ns: Option<u64>) ->
 /// were ignored before. Calling it twice changes nothing.
 pub fn listen_for_signals() -> io::Result<CancelToken> {
     if WAKE.get().is_none() {
-        let descriptor = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let descriptor = waker()?;
         WAKE.get_or_init(|| descriptor);
         for signal in HEEDED {
             if action_of(signal)? != libc::SIG_IGN {
@@ -215,12 +217,22 @@ extern "C" fn on_signal(signal: libc::c_int) {
     wake(WAKE.get());
 }
 
-/// Wakes whoever waits at an eventfd. A handler may do that: it is write(2) without the C library,
+/// A descriptor at which somebody waits to be woken. Where a filter refuses eventfd(2), it is both ends of a
+/// pipe.
+pub(crate) fn waker() -> rustix::io::Result<OwnedFd> {
+    eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).or_else(|_| {
+        let (end, _other) = rustix::pipe::pipe()?;
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        open(itself(end.as_fd()), flags, Mode::empty())
+    })
+}
+
+/// Wakes whoever waits at a [`waker`]. A handler may do that: it is write(2) without the C library,
 /// whose errno the code that was interrupted may be about to read.
-pub(crate) fn wake(eventfd: Option<&OwnedFd>) {
-    if let Some(eventfd) = eventfd {
-        // A full counter wakes just as well.
-        let _ = rustix::io::write(eventfd, &1_u64.to_ne_bytes());
+pub(crate) fn wake(waker: Option<&OwnedFd>) {
+    if let Some(waker) = waker {
+        // A full counter, or pipe, wakes just as well.
+        let _ = rustix::io::write(waker, &1_u64.to_ne_bytes());
     }
 }
 

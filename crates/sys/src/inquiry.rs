@@ -7,11 +7,11 @@ use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 
-use crate::cancel::{action_of, install, wake};
+use crate::cancel::{action_of, install, wake, waker};
 
 /// An end that could not be told is seen so much later.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
@@ -49,8 +49,7 @@ impl Inquiries {
     /// Waits for a question; false: there will be none.
     pub fn wait(&self) -> bool {
         if WAITING.get().is_none() {
-            let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-            let Ok(descriptor) = eventfd(0, flags) else { return false };
+            let Ok(descriptor) = waker() else { return false };
             WAITING.get_or_init(|| descriptor);
         }
         let Some(descriptor) = WAITING.get() else { return false };

@@ -43,19 +43,21 @@ pub fn processes(root: &Path) -> Vec<Process> {
 /// Reads the text of `/proc/PID/stat`. The name may hold anything, parentheses included: it ends at
 /// the last one.
 fn parse_process(text: &str) -> Option<Process> {
-    let (head, tail) = text.rsplit_once(')')?;
-    let (pid, name) = head.split_once('(')?;
-    let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
-    // Counted from the third field on.
-    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    let (pid, name) = text.rsplit_once(')')?.0.split_once('(')?;
+    let field = |at: usize| number(text, at);
     Some(Process {
         pid: pid.trim().parse().ok()?,
         parent: u32::try_from(field(4)?).ok()?,
         begun: field(22)?,
         name: name.to_owned(),
         is_kernel: field(9)? & KERNEL_THREAD != 0,
-        ticks: field(14)? + field(15)?,
+        ticks: field(14)?.saturating_add(field(15)?),
     })
+}
+
+/// A number that stands behind the name in such a text, by its place in proc_pid_stat(5).
+pub(crate) fn number(text: &str, place: usize) -> Option<u64> {
+    text.rsplit_once(')')?.1.split_ascii_whitespace().nth(place - 3)?.parse().ok()
 }
 
 /// What each process of `after` used since `before`, in ticks; those that began in between, with all

@@ -11,13 +11,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{
     InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush,
     tcgetattr, tcgetwinsize, tcsetattr,
 };
 
-use crate::cancel::{Handler, action_of, install, wake};
+use crate::cancel::{Handler, action_of, install, wake, waker};
 use crate::clock::timespec;
 
 /// To the alternate screen, without a cursor.
@@ -72,7 +72,7 @@ impl Screen {
         let taken = Taken {
             output: output.as_fd().try_clone_to_owned()?,
             input: is_terminal.then(|| input.as_fd().try_clone_to_owned()).transpose()?,
-            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            wake: waker()?,
             found,
             own,
         };
@@ -126,7 +126,7 @@ impl Screen {
         }
         if WANTS_STOP.swap(false, Ordering::SeqCst) {
             // What woke us is taken out; that nothing is there any more is as good.
-            let _ = rustix::io::read(&taken.wake, &mut [0_u8; 8]);
+            let _ = rustix::io::read(&taken.wake, &mut [0_u8; 512]);
             stop();
             return Input::Resumed;
         }

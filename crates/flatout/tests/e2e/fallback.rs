@@ -6,14 +6,17 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use flatout_sys::launcher::{
-    CACHESTAT, CLOCK_NANOSLEEP, Denied, ENOSYS, EPERM, FSTATFS, IO_URING_SETUP, IOCTL, PREADV2,
-    Resource, STATFS, STATX, deny, limit,
+    CACHESTAT, CLOCK_NANOSLEEP, Denied, ENOSYS, EPERM, EVENTFD2, FSTATFS, GETRUSAGE,
+    IO_URING_SETUP, IOCTL, PREADV2, Resource, STATFS, STATX, deny, limit,
 };
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::bin::{Folder, Ran, assert_warned, executable, warnings};
 use crate::filesystem::{Kind, Mounted, needs_program, needs_root, needs_uring};
 use crate::fixture::{random_file, xor32_hex};
+use crate::interruption::catches_interrupt;
 use crate::skip::needs;
 
 const LENGTH_BYTES: usize = (1 << 20) + 7;
@@ -104,6 +107,39 @@ fn a_filter_on_sleeping_ends_no_run() {
     let results = document["results"].as_array().unwrap();
     let copied = results.iter().find(|row| row["id"] == "network/loopback-memcpy");
     assert!(copied.is_some_and(|row| row["median"].is_f64()), "{document:#}");
+}
+
+#[test]
+fn where_eventfd_is_refused_runs_can_be_interrupted() {
+    for errno in [EPERM, ENOSYS] {
+        read_without(&[(EVENTFD2, errno)], "--engine auto");
+        let folder = Folder::new();
+        let path = folder.join("fifo");
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let run = folder.flatout(["read", "fifo", "--format", "json"]);
+        let mut running = run.with(|command| _ = deny(command, &[(EVENTFD2, errno)])).start();
+        running.wait_until("status", catches_interrupt);
+        let writer = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        running.interrupt();
+        running.wait().died_of(Signal::INT);
+        drop(writer);
+    }
+}
+
+#[test]
+fn where_getrusage_is_refused_our_own_time_is_not_that_of_others() {
+    for errno in [EPERM, ENOSYS] {
+        let folder = Folder::new();
+        let run = folder.flatout("bench syscall --quick --runs 1 --format json".split(' '));
+        let ran = run.with(|command| _ = deny(command, &[(GETRUSAGE, errno)])).run();
+        let document = ran.exits(0).document();
+        let results = document["results"].as_array().unwrap();
+        let faults = results.iter().find(|row| row["id"] == "syscall/minor-fault").unwrap();
+        assert!(faults["median"].is_f64(), "{faults:#}");
+        // Trials of 30 ms have ticks of our own, whoever else had the CPUs.
+        let own_cpus = |row: &Value| row["audit"]["use_of_cpus"]["own_cpus"].as_f64();
+        assert!(results.iter().filter_map(own_cpus).any(|cpus| cpus > 0.0), "{document:#}");
+    }
 }
 
 #[test]

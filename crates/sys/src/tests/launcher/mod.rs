@@ -70,6 +70,10 @@ pub const GETRLIMIT: libc::c_long = libc::SYS_getrlimit;
 pub const IOCTL: libc::c_long = libc::SYS_ioctl;
 /// ptrace(2), which containers and Yama deny.
 pub const PTRACE: libc::c_long = libc::SYS_ptrace;
+/// getrusage(2), which tells what this process has used.
+pub const GETRUSAGE: libc::c_long = libc::SYS_getrusage;
+/// eventfd2(2), which wakes who waits.
+pub const EVENTFD2: libc::c_long = libc::SYS_eventfd2;
 /// clock_nanosleep(2), by which the standard library sleeps.
 pub const CLOCK_NANOSLEEP: libc::c_long = libc::SYS_clock_nanosleep;
 /// getrandom(2), without which the standard library makes no hash table.
