@@ -144,7 +144,7 @@ fn between(begun: &Counted, ended: &Counted, own_pid: u32, tick_ns: u64) -> Load
         return Load { cpus, others_cpus: known_cpus.map(|_| 0.0), ..Load::default() };
     }
     let used = process_table::since(&begun.processes, &ended.processes);
-    let in_cpus = |ticks: u64| (ticks * tick_ns) as f64 / elapsed_ns;
+    let in_cpus = |ticks: u64| ticks as f64 * tick_ns as f64 / elapsed_ns;
     let kernel: u64 = used.iter().filter(|(process, _)| process.is_kernel).map(|used| used.1).sum();
     // Interrupts are nobody's: they may have worked for us.
     let busy_ticks = ended.times.programs().saturating_sub(begun.times.programs());

@@ -23,9 +23,9 @@ pub fn beginning(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The same as text; `None` when it is missing or not UTF-8.
+/// The same as text, `None` when it is missing: names in it, of programs and mapped files, may be any bytes.
 pub fn whole(path: &Path) -> Option<String> {
-    String::from_utf8(bytes(path).ok()?).ok()
+    Some(String::from_utf8_lossy(&bytes(path).ok()?).into_owned())
 }
 
 /// The text without the blanks around it; `None` when it is missing or empty.
@@ -76,6 +76,11 @@ pub fn after<'t>(text: &'t str, name: &str) -> Option<&'t str> {
 /// The number that follows a name at the beginning of a line.
 pub fn number_after(text: &str, name: &str) -> Option<u64> {
     after(text, name)?.parse().ok()
+}
+
+/// The bytes that follow a name at the beginning of a line, as `12 kB`.
+pub fn kib_after(text: &str, name: &str) -> Option<u64> {
+    of_kib(after(text, name)?)
 }
 
 /// Whether a name is the prefix and a number.

@@ -4,7 +4,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::path::Path;
 
-use crate::attribute::{self, whole};
+use crate::attribute::{kib_after, whole};
 use crate::numa;
 use crate::quota::Groups;
 use crate::resource_limit::{Resource, soft_limit};
@@ -22,7 +22,7 @@ pub fn available_bytes() -> Option<u64> {
 /// uses at all, or what the nodes have that this process may use); `None` if unknown.
 pub fn machine_available_bytes() -> Option<u64> {
     let meminfo = whole(Path::new("/proc/meminfo"));
-    let available = meminfo.and_then(|text| field(&text, "MemAvailable:"));
+    let available = meminfo.and_then(|text| kib_after(&text, "MemAvailable:"));
     let available = available.or_else(|| unused_bytes(&Groups::discover(Path::new("/"))));
     available.into_iter().chain(numa::allowed_free_bytes(Path::new("/"))).min()
 }
@@ -118,15 +118,11 @@ pub fn unwritten_bytes() -> Option<u64> {
 /// What `/proc/PROCESS/status` says of the memory of a process, a number or `self`, for example
 /// `VmRSS:`; `None` if unknown.
 pub fn process_bytes(process: &str, member: &str) -> Option<u64> {
-    field(&whole(format!("/proc/{process}/status").as_ref())?, member)
+    kib_after(&whole(format!("/proc/{process}/status").as_ref())?, member)
 }
 
 fn unwritten(meminfo: &str) -> Option<u64> {
-    Some(field(meminfo, "Dirty:")? + field(meminfo, "Writeback:")?)
-}
-
-fn field(meminfo: &str, name: &str) -> Option<u64> {
-    attribute::of_kib(attribute::after(meminfo, name)?)
+    kib_after(meminfo, "Dirty:")?.checked_add(kib_after(meminfo, "Writeback:")?)
 }
 
 #[cfg(test)]
@@ -165,8 +161,8 @@ mod tests {
     #[test]
     fn the_line_is_found() {
         let text = "MemTotal:       24684084 kB\nMemAvailable:   20000000 kB\n";
-        assert_eq!(field(text, "MemAvailable:"), Some(20_480_000_000));
-        assert_eq!(field("MemTotal: 1 kB\n", "MemAvailable:"), None);
+        assert_eq!(kib_after(text, "MemAvailable:"), Some(20_480_000_000));
+        assert_eq!(kib_after("MemTotal: 1 kB\n", "MemAvailable:"), None);
         let text = "Dirty:  3 kB\nWriteback:   2 kB\nWritebackTmp:  9 kB\n";
         assert_eq!(unwritten(text), Some(5 * 1024));
         assert_eq!(unwritten("Dirty:  3 kB\n"), None);

@@ -70,7 +70,8 @@ pub fn allowed_free_bytes(root: &Path) -> Option<u64> {
     let free = |node: &usize| {
         let meminfo = attribute::text(&folder.join(format!("node{node}")), "meminfo")?;
         let of = |name| member(&meminfo, name);
-        Some(of("MemFree:") + of("Inactive(file):") + of("Active(file):") / 2)
+        let given_up = of("Inactive(file):").saturating_add(of("Active(file):") / 2);
+        Some(of("MemFree:").saturating_add(given_up))
     };
     let is_part = (1..all.len()).contains(&own().count());
     if is_part { own().map(free).sum() } else { None }

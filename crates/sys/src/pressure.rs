@@ -12,8 +12,6 @@ crate::words! {
     pub enum Resource: name, ALL {
         /// A free CPU.
         Cpu = "cpu",
-        /// Memory: reclaim, swap, refaults.
-        Memory = "memory",
         /// Block I/O.
         Io = "io",
     }

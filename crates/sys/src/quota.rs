@@ -125,7 +125,9 @@ impl Groups {
     pub fn throttled_ns(&self) -> Option<u64> {
         let levels = self.cpu.as_ref()?;
         let times = levels.read("cpu.stat");
-        times.filter_map(|text| parse_throttled_ns(&text, levels.version)).reduce(|a, b| a + b)
+        times
+            .filter_map(|text| parse_throttled_ns(&text, levels.version))
+            .reduce(u64::saturating_add)
     }
 }
 

@@ -173,7 +173,7 @@ impl Region {
     /// On which nodes the pages lie, see [`numa::pages_by_node`]; none where the kernel does not
     /// say.
     pub fn pages_by_node(&self) -> Option<Vec<(u32, u64)>> {
-        let text = std::fs::read_to_string("/proc/self/numa_maps").ok()?;
+        let text = attribute::whole("/proc/self/numa_maps".as_ref())?;
         numa::pages_by_node(&text, self.start as u64)
     }
 
@@ -192,12 +192,13 @@ impl Drop for Region {
 }
 
 /// The bytes on huge pages of the mapping that begins at `start`, out of the text of smaps, which
-/// is read no further than needed.
+/// is read no further than needed. Paths in it, such as the program's own, need not be UTF-8.
 fn huge_bytes(smaps: impl BufRead, start: u64) -> Option<u64> {
     let head = format!("{start:x}-");
-    let mut lines = smaps.lines().map_while(Result::ok).skip_while(|line| !line.starts_with(&head));
-    let line = lines.find(|line| line.starts_with("AnonHugePages:"))?;
-    attribute::of_kib(line.strip_prefix("AnonHugePages:")?)
+    let lines = smaps.split(b'\n').map_while(Result::ok);
+    let mut lines = lines.skip_while(|line| !line.starts_with(head.as_bytes()));
+    let line = lines.find(|line| line.starts_with(b"AnonHugePages:"))?;
+    attribute::kib_after(str::from_utf8(&line).ok()?, "AnonHugePages:")
 }
 
 #[cfg(test)]
@@ -219,6 +220,9 @@ VmFlags: rd wr mr mw me ac sd hg \n";
         assert_eq!(huge_bytes(SMAPS.as_bytes(), 0x7f00_0000_0000), Some(0));
         assert_eq!(huge_bytes(SMAPS.as_bytes(), 0x7f00_0060_0000), Some(2 << 20));
         assert_eq!(huge_bytes(SMAPS.as_bytes(), 0x7f00_0080_0000), None);
+        let program = b"550000000000-550000001000 r-xp 0 08:01 7 /home/m\xfcller/flatout\n";
+        let of_a_program = [&program[..], SMAPS.as_bytes()];
+        assert_eq!(huge_bytes(&*of_a_program.concat(), 0x7f00_0060_0000), Some(2 << 20));
     }
 
     #[test]

@@ -9,6 +9,9 @@ use std::path::Path;
 use crate::affinity;
 use crate::attribute::{after, whole};
 
+/// Beyond any uptime, so that sums of what makes no sense do not overflow.
+const MOST_TICKS: u64 = 1 << 48;
+
 /// Times summed over all CPUs since boot, in ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuTimes {
@@ -18,8 +21,6 @@ pub struct CpuTimes {
     pub nice: u64,
     /// The kernel on behalf of programs.
     pub system: u64,
-    /// Nothing to do.
-    pub idle: u64,
     /// Hardware interrupts.
     pub irq: u64,
     /// Deferred interrupt work, which is where most network code runs.
@@ -75,14 +76,15 @@ pub fn cpu_times(root: &Path) -> Option<CpuTimes> {
 /// totals. Fields that an old kernel does not have count as 0.
 pub fn parse_cpu_times(text: &str, own: &[usize]) -> Option<CpuTimes> {
     let totals = after(text, "cpu ")?.split_ascii_whitespace();
-    let fields: Vec<u64> = totals.map_while(|field| field.parse().ok()).collect();
+    let ticks = |field: &str| Some(field.parse::<u64>().ok()?.min(MOST_TICKS));
+    let fields: Vec<u64> = totals.map_while(ticks).collect();
     if fields.len() < 4 {
         return None;
     }
     let field = |index: usize| fields.get(index).copied().unwrap_or(0);
     let stolen = |line: &str| {
         let (number, times) = line.strip_prefix("cpu")?.split_once(' ')?;
-        let steal = times.split_ascii_whitespace().nth(7).and_then(|field| field.parse().ok());
+        let steal = times.split_ascii_whitespace().nth(7).and_then(ticks);
         Some((number.parse().ok()?, steal.unwrap_or(0)))
     };
     let each: Vec<(usize, u64)> = text.lines().filter_map(stolen).collect();
@@ -94,7 +96,6 @@ pub fn parse_cpu_times(text: &str, own: &[usize]) -> Option<CpuTimes> {
         user: field(0),
         nice: field(1),
         system: field(2),
-        idle: field(3),
         irq: field(5),
         softirq: field(6),
         steal: if is_part { owned.iter().sum() } else { field(7) },

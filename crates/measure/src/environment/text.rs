@@ -9,11 +9,6 @@ pub(super) fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     })
 }
 
-/// A value of `/proc/meminfo`, in bytes.
-pub(super) fn kibibytes(meminfo: &str, name: &str) -> Option<u64> {
-    field(meminfo, name)?.strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-}
-
 /// The CPU's name; Arm has only the numbers of maker and part.
 pub(super) fn cpu_model(cpuinfo: &str) -> Option<String> {
     if let Some(name) = field(cpuinfo, "model name").filter(|name| !name.is_empty()) {
@@ -114,10 +109,8 @@ mod tests {
     }
 
     #[test]
-    fn load_and_memory() {
+    fn the_load_has_three_averages() {
         assert_eq!(load_average("0.78 0.41 0.22 1/86 10190"), Some([0.78, 0.41, 0.22]));
         assert_eq!(load_average("0.78 x"), None);
-        assert_eq!(kibibytes("MemTotal:  24684084 kB\n", "MemTotal"), Some(24_684_084 << 10));
-        assert_eq!(kibibytes("MemTotal:  7\n", "MemTotal"), None);
     }
 }
