@@ -228,25 +228,24 @@ pub fn in_time<'r, 'a: 'r>(
     rounds: u32,
     time_ns: u64,
 ) -> Vec<bool> {
-    let rounds = rounds.min(FEW_ROUNDS);
     let races: Vec<&Race<'_>> = races.collect();
+    let all = fitting(&races, rounds.min(FEW_ROUNDS), time_ns);
+    if all.contains(&true) { all } else { fitting(&races, 1, time_ns) }
+}
+
+/// Which of the races, the shortest first, together have time for so many rounds.
+pub fn fitting(races: &[&Race<'_>], rounds: u32, time_ns: u64) -> Vec<bool> {
+    let needed_ns = |at: usize| expected_ns(std::iter::once(races[at]), rounds);
     let mut order: Vec<usize> = (0..races.len()).collect();
-    let expected_ns = |at: usize, rounds| expected_ns(std::iter::once(races[at]), rounds);
-    order.sort_by_key(|&at| expected_ns(at, rounds));
-    let chosen = |rounds: u32| {
-        let mut left_ns = time_ns;
-        let mut chosen = vec![false; races.len()];
-        for &at in &order {
-            let needed_ns = expected_ns(at, rounds);
-            let removing_ns = races[at].made.as_ref().map_or(0, |made| made.removing_ns);
-            if needed_ns <= left_ns && removing_ns <= most_removing_ns(time_ns) {
-                (left_ns, chosen[at]) = (left_ns - needed_ns, true);
-            }
+    order.sort_by_key(|&at| needed_ns(at));
+    let (mut left_ns, mut chosen) = (time_ns, vec![false; races.len()]);
+    for at in order {
+        let removing_ns = races[at].made.as_ref().map_or(0, |made| made.removing_ns);
+        if needed_ns(at) <= left_ns && removing_ns <= most_removing_ns(time_ns) {
+            (left_ns, chosen[at]) = (left_ns - needed_ns(at), true);
         }
-        chosen
-    };
-    let all = chosen(rounds);
-    if all.contains(&true) { all } else { chosen(1) }
+    }
+    chosen
 }
 
 /// The time that the races take for a number of rounds, with what they read being made, as far as

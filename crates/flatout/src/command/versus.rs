@@ -210,7 +210,7 @@ fn prepare(
         place.remove_leftovers()?.iter().for_each(|line| output::complain(line));
     }
     let mut limit = WriteLimit::new(most_bytes, needed_bytes).counting();
-    let likely_bytes = written_bytes(arguments, &races, (&limit, left_ns));
+    let (likely_bytes, in_time) = written_bytes(arguments, &races, (&limit, left_ns));
     let mut written = announcement::written(likely_bytes);
     if left_ns.is_some() && arguments.rounds.is_none() && most_bytes.is_none() {
         let most_bytes = announced_at_most(likely_bytes);
@@ -219,7 +219,7 @@ fn prepare(
     }
     let time_ns = time_ns(arguments, &races, &limit);
     let takes = (needed_bytes, &*written, time_ns);
-    output::notice(&forecast::announcement(arguments, &ground, &races, takes));
+    output::notice(&forecast::announcement(arguments, &ground, &races, takes, in_time));
     Ok(Prepared { field, ground, races, reduced, place, limit, left_out })
 }
 

@@ -22,16 +22,16 @@ const CLOSING_PART: u64 = 12;
 const STRETCH_PART: u64 = 4;
 
 /// Bytes that making what is read likely writes, and that the rounds do: where time is limited, of the races
-/// that there is time for in what is left of it.
+/// that there is time for in what is left of it; and how many these are.
 pub(super) fn written_bytes(
     arguments: &Arguments,
     races: &[Race<'_>],
     (limit, left_ns): (&WriteLimit, Option<u64>),
-) -> u64 {
+) -> (u64, usize) {
     let planned = planned_rounds(arguments, races, limit);
     let Some(time_ns) = left_ns else {
         let rounds = round_bytes(races.iter()).saturating_mul(planned.into());
-        return versus::made_bytes(races.iter()).saturating_add(rounds);
+        return (versus::made_bytes(races.iter()).saturating_add(rounds), races.len());
     };
     let mut is_taken = versus::in_time(races.iter(), plan(arguments, 0, 0).min_trials, time_ns);
     if !is_taken.contains(&true) {
@@ -44,18 +44,14 @@ pub(super) fn written_bytes(
     let [made_s, all_s] = [0, rounds].map(|rounds| versus::expected_ns(taken(), rounds) as f64);
     let share = (time_ns as f64 - made_s).max(0.0) / (all_s - made_s).max(1.0);
     let rounds_bytes = round_bytes(taken()) as f64 * f64::from(rounds) * share.min(1.0);
-    versus::made_bytes(taken()) + rounds_bytes as u64
+    (versus::made_bytes(taken()) + rounds_bytes as u64, taken().count())
 }
 
 /// Whether half of the races, the shortest, likely have enough rounds in this time to show how far they differ.
 pub(super) fn has_time(races: &[Race<'_>], time_ns: u64) -> bool {
-    let removing_ns = |race: &Race<'_>| race.made.as_ref().map_or(0, |made| made.removing_ns);
-    let is_gone = |race: &&Race<'_>| removing_ns(race) <= versus::most_removing_ns(time_ns);
-    let expected_ns = |race| versus::expected_ns(std::iter::once(race), QUICK_ROUNDS.0);
-    let mut expected_ns: Vec<u64> = races.iter().filter(is_gone).map(expected_ns).collect();
-    expected_ns.sort_unstable();
-    let half = expected_ns.get(..races.len().div_ceil(2));
-    half.is_some_and(|half| half.iter().sum::<u64>() <= time_ns)
+    let races: Vec<&Race<'_>> = races.iter().collect();
+    let fitting = versus::fitting(&races, QUICK_ROUNDS.0, time_ns);
+    2 * fitting.into_iter().filter(|fits| *fits).count() >= races.len()
 }
 
 /// What of the time asked for is there to race in, and to remove what is made.
@@ -119,7 +115,10 @@ pub(super) fn announcement(
     ground: &Ground,
     races: &[Race<'_>],
     (needed_bytes, written, time_ns): (u64, &str, u64),
+    in_time: usize,
 ) -> String {
+    let all = quantity::counted(races.len(), "race");
+    let all = if in_time < races.len() { format!("the shortest {in_time} of {all}") } else { all };
     let time = announcement::time(time_ns);
     let is_short = plan(arguments, 0, 0).max_trials < USUAL_ROUNDS.0;
     let few = match (is_short, arguments.quick && arguments.commands.is_empty()) {
@@ -145,9 +144,8 @@ pub(super) fn announcement(
     let rivals = ground.found.iter().map(|found| found.rival.name);
     let commands = ground.commands.commands.iter().map(|command| &*command.name);
     format!(
-        "racing {}: {}, {}, takes about {time}{few}",
+        "racing {}: {all}, {}, takes about {time}{few}",
         rivals.chain(commands).joined(", "),
-        quantity::counted(races.len(), "race"),
         work.iter().filter(|(is, _)| *is).map(|(_, what)| what).joined(", "),
     )
 }
@@ -220,10 +218,11 @@ mod tests {
             written_bytes(&arguments, &races, (&WriteLimit::new(None, 0), left_ns))
         };
         let rounds = |rounds: u64| (1 + 2 * rounds) * ((1 << 30) + (1 << 20));
-        assert_eq!(["2", "20"].map(|most| written(&["-n", most])), [2, 20].map(rounds));
-        let short = written(&["--max-time", "4s"]);
+        assert_eq!(["2", "20"].map(|most| written(&["-n", most])), [2, 20].map(|n| (rounds(n), 2)));
+        let (short, in_time) = written(&["--max-time", "4s"]);
+        assert_eq!(in_time, 1, "of two");
         assert!((70 << 20..80 << 20).contains(&short), "36 rounds of the short race: {short}");
-        let shortest = written(&["--max-time", "100ms"]);
+        let (shortest, _) = written(&["--max-time", "100ms"]);
         assert!((1 << 20..4 << 20).contains(&shortest), "it is begun nevertheless: {shortest}");
     }
 }
