@@ -7,6 +7,7 @@ use flatout_measure::{statistics, warning};
 use super::Finding;
 use super::Severity::{self, Fail, Note, Warn};
 use super::machine::is_stolen;
+use crate::text::Joined;
 use crate::{label, order, quantity};
 
 /// A code, what it says of the rows that have it, and what helps.
@@ -154,7 +155,7 @@ pub(super) fn of_rows(record: &Record) -> Vec<Finding> {
         (!rows.is_empty()).then(|| Finding::new(*severity, text, *advice))
     }));
     found.extend(noise(&record.results));
-    found.extend(too_few(&record.results));
+    found.extend(too_few(record));
     found
 }
 
@@ -220,9 +221,11 @@ fn noise(results: &[Outcome]) -> Option<Finding> {
     (!noisy.is_empty()).then(|| Finding::new(severity, text, advice))
 }
 
-/// Rows without enough trials for an interval, or without any, for want of time. An area that has no
-/// figure at all for that is an answer that is missing.
-fn too_few(results: &[Outcome]) -> Option<Finding> {
+/// Rows without enough trials for an interval, or without any, for want of time, and what would give more,
+/// by what was asked for and what ended them. An area that has no figure at all for that is an answer that
+/// is missing.
+fn too_few(record: &Record) -> Option<Finding> {
+    let results = &record.results;
     let having = |code| results.iter().filter(move |row| warning::has(&row.warnings, code));
     let none = || having(warning::TIME_SHORT).filter(|row| label::figure(row).is_none());
     let measured = results.iter().filter(|row| label::figure(row).is_some());
@@ -237,7 +240,18 @@ fn too_few(results: &[Outcome]) -> Option<Finding> {
         (none, 0) => format!("rows not measured for want of time: {none}"),
         (none, few) => format!("rows not measured: {none}, with too few trials: {few}"),
     };
-    let advice = "more time (--max-time, without --quick), or more to be written (--max-write)";
+    let is_given =
+        |name: &str| record.start.argv.iter().any(|word| word.split('=').next() == Some(name));
+    let has_runs = ["-n", "--runs", "--rounds", "--trials"].into_iter().any(is_given);
+    let [is_late, is_limited] =
+        [warning::TIME_SHORT, warning::WRITE_LIMIT].map(|code| having(code).next().is_some());
+    let helps = [
+        (has_runs, "more runs (-n)"),
+        (is_late || !has_runs && !is_limited, "more time (--max-time)"),
+        (is_limited, "more to be written (--max-write)"),
+        (is_given("--quick"), "a run without --quick"),
+    ];
+    let advice = helps.iter().filter(|(does, _)| *does).map(|(_, what)| what).joined(" or ");
     Some(match missing.is_empty() || measured.is_empty() {
         true => Finding::new(Note, text, advice),
         false => {

@@ -173,8 +173,8 @@ fn noise_and_want_of_time_are_counted() {
     let few = row("a/b", &[warning::FEW_TRIALS, warning::TIME_SHORT]);
     let none = Outcome { median: None, ..row("a/c", &[warning::TIME_SHORT]) };
     let short = found(json!({}), vec![few, none], End::default());
-    let advice = "more time (--max-time, without --quick), or more to be written";
-    only(short, "NOTE", &format!("rows not measured: 1, with too few trials: 1: {advice}"));
+    let text = "rows not measured: 1, with too few trials: 1: more time (--max-time)";
+    only(short, "NOTE", text);
     let bare = |id| Outcome { median: None, ..row(id, &[warning::TIME_SHORT]) };
     let rows = vec![row("a/b", &[]), bare("a/c"), bare("b/a"), bare("c/a")];
     only(
@@ -182,6 +182,28 @@ fn noise_and_want_of_time_are_counted() {
         "WARN",
         "nothing was measured of b, c; rows not measured",
     );
+}
+
+#[test]
+fn only_what_gives_more_trials_here_is_advised() {
+    let advice = |argv: &str, codes: &[&str]| {
+        let start =
+            Start { argv: argv.split(' ').map(str::to_owned).collect(), ..Start::default() };
+        let results = vec![row("a/b", codes)];
+        let all = findings(&Record { start, results, ..Record::default() });
+        let few = all.into_iter().find(|finding| finding.text.contains("too few trials"));
+        few.unwrap().advice
+    };
+    let few = [warning::FEW_TRIALS];
+    let (time, runs) = ("more time (--max-time)", "more runs (-n)");
+    assert_eq!(advice("flatout bench", &few), time);
+    assert_eq!(advice("flatout bench --runs=2", &few), runs);
+    let quick = format!("{time} or a run without --quick");
+    assert_eq!(advice("flatout bench --quick", &few), quick);
+    let late = [warning::FEW_TRIALS, warning::TIME_SHORT];
+    assert_eq!(advice("flatout bench -n 9", &late), format!("{runs} or {time}"));
+    let limited = [warning::FEW_TRIALS, warning::WRITE_LIMIT];
+    assert_eq!(advice("flatout bench disk", &limited), "more to be written (--max-write)");
 }
 
 #[test]
