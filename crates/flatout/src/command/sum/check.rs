@@ -186,11 +186,20 @@ fn conclude(session: &mut Session<'_>, path: &Path, counts: &Counts) {
     }
     if !session.arguments.status {
         let lines = ["line is improperly formatted", "lines are improperly formatted"];
-        warn(counts.malformed, lines);
         let files = ["listed file could not be read", "listed files could not be read"];
-        warn(counts.unreadable, files);
         let digests = ["computed digest did NOT match", "computed digests did NOT match"];
-        warn(counts.mismatched, digests);
+        for (count, words, is_failure) in [
+            (counts.malformed, lines, session.arguments.strict),
+            (counts.unreadable, files, true),
+            (counts.mismatched, digests, true),
+        ] {
+            let text = format!("WARNING: {count} {}", words[usize::from(count > 1)]);
+            match (count, is_failure) {
+                (0, _) => {}
+                (_, true) => session.fail(FAILED, text),
+                (_, false) => output::complain(&text),
+            }
+        }
         if counts.mismatched > 0 && counts.matched == 0 && counts.taken_for_xxh3 == counts.proper {
             output::complain(&format!(
                 "{path:?}: its 32 digits were taken for xxh3; those of md5sum, as many, cannot be checked"
@@ -203,12 +212,5 @@ fn conclude(session: &mut Session<'_>, path: &Path, counts: &Counts) {
         } else {
             session.fail(FAILED, format!("{path:?}: no file was verified"));
         }
-    }
-}
-
-/// A closing line about one, or about several.
-fn warn(count: u64, [one, several]: [&str; 2]) {
-    if count > 0 {
-        output::complain(&format!("WARNING: {count} {}", if count == 1 { one } else { several }));
     }
 }

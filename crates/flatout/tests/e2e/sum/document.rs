@@ -64,6 +64,23 @@ fn a_check_has_rows_with_what_was_found() {
     assert_eq!((&audit["matched"], &audit["mismatched"]), (&1.into(), &1.into()));
 }
 
+/// What ends with exit code 1 has its reasons in the record, as on standard error.
+#[test]
+fn why_a_check_failed_stands_at_the_end_of_its_record() {
+    let folder = Folder::new();
+    std::fs::write(folder.join("abc"), "abc").unwrap();
+    std::fs::write(folder.join("empty"), "").unwrap();
+    std::fs::write(folder.join("SUMS"), format!("{ABC}  abc\n{ABC}  empty\nnonsense\n")).unwrap();
+    let errors = |options: &str| {
+        let words = "sum -c SUMS --format json".split(' ').chain(options.split_terminator(' '));
+        let document = folder.flatout(words).run().exits(1).document();
+        document["end"]["errors"].to_string()
+    };
+    assert_eq!(errors(""), r#"["WARNING: 1 computed digest did NOT match"]"#);
+    let strict = errors("--strict");
+    assert!(strict.contains("1 line is improperly formatted"), "{strict}");
+}
+
 #[test]
 fn nothing_to_read_and_a_file_of_results_leave_a_document_too() {
     let folder = Folder::new();
