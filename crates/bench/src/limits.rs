@@ -34,7 +34,7 @@ pub fn check_memory(tuning: &Tuning) -> Result<(), Error> {
     if engine == Engine::Mmap || needed <= allowed {
         return Ok(());
     }
-    Err(Error::Usage(format!(
+    Err(Error::NoRoom(format!(
         "--threads {threads} × --iodepth {depth} × --block-size {}: {} of buffers, but only {} (half of \
          the available memory) may be taken",
         size_text(block_bytes),

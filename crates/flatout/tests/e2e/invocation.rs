@@ -149,6 +149,7 @@ const EXITS: &[(&str, &[&str], i32)] = &[
             "bench copy --max-write 1",
             "tune --max-write 1",
             "versus dd --max-write 1",
+            "write new -b 1G --block-count 1024 -j 1024 --engine uring --iodepth 1024",
         ],
         1,
     ),
