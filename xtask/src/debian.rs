@@ -64,11 +64,8 @@ pub enum Place {
 /// Finds out where this is and, where that is allowed, installs what is missing.
 pub fn prepare(extent: Extent) -> Place {
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
-    let place = if is_root && Path::new("/etc/debian_version").exists() {
-        Place::RootOnDebian
-    } else {
-        Place::Elsewhere
-    };
+    let is_it = is_root && Path::new("/etc/debian_version").exists();
+    let place = if is_it { Place::RootOnDebian } else { Place::Elsewhere };
     let path = std::env::var("PATH").unwrap_or_default();
     let missing = missing_packages(extent, |program| is_installed(&path, program));
     if missing.is_empty() {
@@ -87,12 +84,8 @@ pub fn prepare(extent: Extent) -> Place {
 
 fn missing_packages(extent: Extent, is_installed: impl Fn(&str) -> bool) -> Vec<&'static str> {
     let more = if extent == Extent::Full { &NEEDED_IN_FULL[..] } else { &[] };
-    NEEDED
-        .iter()
-        .chain(more)
-        .filter(|(program, _)| !is_installed(program))
-        .map(|(_, package)| *package)
-        .collect()
+    let missing = NEEDED.iter().chain(more).filter(|(program, _)| !is_installed(program));
+    missing.map(|(_, package)| *package).collect()
 }
 
 /// Whether every test has what it needs here: root on Debian who may mount, a kernel that has all calls

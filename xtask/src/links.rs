@@ -38,9 +38,8 @@ fn anchors(text: &str) -> impl Iterator<Item = String> {
     headings.map(|heading| {
         let kept =
             heading.chars().filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
-        kept.flat_map(char::to_lowercase)
-            .map(|letter| if letter == ' ' { '-' } else { letter })
-            .collect()
+        let lower = kept.flat_map(char::to_lowercase);
+        lower.map(|letter| if letter == ' ' { '-' } else { letter }).collect()
     })
 }
 

@@ -129,7 +129,7 @@ fn test(root: &Path, extent: Extent) -> Result<(), String> {
     let log = skips::fresh_log(&target)?;
     steps.set_env("FLATOUT_SKIP_LOG", &log);
     let scratch = scratch::Scratch::new()?;
-    steps.set_env("TMPDIR", scratch.path());
+    steps.set_env("TMPDIR", &scratch.path);
     // Most of the time tests wait, for programs, disks and clocks; none asks for a CPU of its own.
     let cpus = std::thread::available_parallelism().map_or(1, |count| count.get());
     steps.set_env("RUST_TEST_THREADS", (TESTS_PER_CPU * cpus).to_string());

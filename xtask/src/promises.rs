@@ -17,10 +17,8 @@ pub fn complaints(documents: &[Source], sources: &[Source]) -> Vec<String> {
     };
     let of_one = |Source { path, text }: &Source| {
         let quoted = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
-        quoted
-            .filter(is_gone)
-            .map(|word| format!("{path}: there is no `{word}`"))
-            .collect::<Vec<_>>()
+        let gone = quoted.filter(is_gone).map(|word| format!("{path}: there is no `{word}`"));
+        gone.collect::<Vec<_>>()
     };
     documents.iter().flat_map(of_one).collect()
 }

@@ -37,11 +37,8 @@ pub fn missing_lints(path: &str, manifest: &str) -> Option<String> {
 
 /// A file opens with what it is for.
 fn missing_module_doc(source: &Source) -> Option<String> {
-    let opening = source
-        .text
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty() && !line.starts_with("#!["));
+    let mut lines = source.text.lines().map(str::trim);
+    let opening = lines.find(|line| !line.is_empty() && !line.starts_with("#!["));
     (!opening.is_some_and(|line| line.starts_with("//!")))
         .then(|| format!("{}:1: no `//!` at the top that says what it is for", source.path))
 }
@@ -49,10 +46,8 @@ fn missing_module_doc(source: &Source) -> Option<String> {
 /// A folder is a thing, a file is the noun that it defines.
 fn empty_name(path: &str) -> Option<String> {
     let parts = Path::new(path).with_extension("");
-    parts
-        .iter()
-        .find_map(|part| EMPTY_NAMES.into_iter().find(|&name| part == name))
-        .map(|name| format!("{path}:1: `{name}` says nothing about what is inside"))
+    let name = EMPTY_NAMES.into_iter().find(|&name| parts.iter().any(|part| part == name))?;
+    Some(format!("{path}:1: `{name}` says nothing about what is inside"))
 }
 
 /// A thread that does work of a trial is started by `sys::run_queue::spawn`, which counts what it waits

@@ -7,14 +7,15 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::sources::cannot_be;
 
 /// A folder that is there until [`Scratch::remove`].
 pub struct Scratch {
-    path: PathBuf,
+    /// Where it is.
+    pub path: PathBuf,
 }
 
 impl Scratch {
@@ -31,11 +32,6 @@ impl Scratch {
         Ok(Self { path })
     }
 
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Removes it, with what tests may have left.
     pub fn remove(self) -> Result<(), String> {
         fs::remove_dir_all(&self.path).map_err(cannot_be("removed", &self.path))
@@ -49,7 +45,7 @@ mod tests {
     #[test]
     fn everybody_may_write_to_it_and_it_goes() {
         let scratch = Scratch::new().unwrap();
-        let path = scratch.path().to_owned();
+        let path = scratch.path.clone();
         fs::write(path.join("f"), "x").unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o1777);
         scratch.remove().unwrap();

@@ -32,13 +32,12 @@ pub fn cannot_be(done: &str, path: &Path) -> impl Fn(io::Error) -> String {
 
 /// Reads all files under the root whose names end like this, except those that a build has made.
 pub fn read(root: &Path, suffix: &str) -> Result<Vec<Source>, String> {
-    let mut sources = Vec::new();
-    for path in files(root, suffix)? {
+    let source = |path: PathBuf| {
         let text = fs::read_to_string(&path).map_err(cannot_be("read", &path))?;
         let path = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
-        sources.push(Source { path, text });
-    }
-    Ok(sources)
+        Ok(Source { path, text })
+    };
+    files(root, suffix)?.into_iter().map(source).collect()
 }
 
 fn files(folder: &Path, suffix: &str) -> Result<Vec<PathBuf>, String> {

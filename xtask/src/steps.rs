@@ -177,13 +177,9 @@ impl Steps {
 
     /// Whether cargo has such a subcommand.
     pub fn has_subcommand(&self, name: &str) -> bool {
-        Command::new(&self.cargo)
-            .args([name, "--version"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success())
+        let told =
+            Command::new(&self.cargo).args([name, "--version"]).stdin(Stdio::null()).output();
+        told.is_ok_and(|output| output.status.success())
     }
 }
 

@@ -53,19 +53,16 @@ fn parse(json: &str) -> Result<Workspace, String> {
     let target_directory = PathBuf::from(text(&answer, "target_directory")?);
     let room = |package: &Value| {
         let declared = list(&package["dependencies"]);
-        let targets = list(&package["targets"]).into_iter();
         let is_test = |target: &Value| {
             list(&target["kind"]).contains(&"test".into())
                 && list(&target["required-features"]).is_empty()
         };
+        let tests = list(&package["targets"]).into_iter().filter(is_test);
         Ok(Room {
             name: text(package, "name")?,
             manifest: text(package, "manifest_path")?.into(),
             declared: declared.iter().map(|other| text(other, "name")).collect::<Result<_, _>>()?,
-            tests: targets
-                .filter(is_test)
-                .map(|test| text(&test, "name"))
-                .collect::<Result<_, _>>()?,
+            tests: tests.map(|test| text(&test, "name")).collect::<Result<_, _>>()?,
         })
     };
     let rooms = list(&answer["packages"]).iter().map(room).collect::<Result<_, String>>()?;

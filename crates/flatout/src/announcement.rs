@@ -23,8 +23,7 @@ pub fn written(likely_bytes: u64) -> String {
 
 /// The most that may be written with that, where it is clearly more than is expected.
 pub fn at_most(likely_bytes: u64, most_bytes: u64) -> String {
-    let most_bytes = with_tried(most_bytes);
-    let likely_bytes = with_tried(likely_bytes);
+    let [likely_bytes, most_bytes] = [likely_bytes, most_bytes].map(with_tried);
     match most_bytes > likely_bytes.saturating_add(likely_bytes / 20) {
         true => format!(" (at most {})", quantity::rounded_size(most_bytes)),
         false => String::new(),

@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     if let Some(version) = arguments::version(std::env::args_os())
         && Launched::find().is_none()
     {
-        return output::print(version.as_bytes(), conclusion::DONE);
+        return output::deliver(None, version.as_bytes(), conclusion::DONE);
     }
     end_at_panic();
     // Before the first thread, whose reservation is never given back.
@@ -124,8 +124,7 @@ fn refuse(refusal: &Refusal) -> ExitCode {
 
 fn run() -> ExitCode {
     if let Err(refusal) = instruction_limit() {
-        output::complain(&refusal);
-        return ExitCode::from(conclusion::WRONG_USE as u8);
+        return output::give_up(conclusion::WRONG_USE, &refusal);
     }
     let arguments = match arguments::parse(std::env::args_os()) {
         Ok(arguments) => arguments,
@@ -152,8 +151,8 @@ fn run() -> ExitCode {
             return launched.refuse(&launched.refusal(), conclusion::WRONG_USE);
         }
         if let Err(error) = flatout_sys::cancel::listen_for_signals() {
-            output::complain(&output::cannot("listen for signals")(error));
-            return ExitCode::FAILURE;
+            let why = output::cannot("listen for signals")(error);
+            return output::give_up(conclusion::FAILED, &why);
         }
     }
     command_of(command, launched.as_ref())

@@ -166,11 +166,6 @@ fn more(record: &Record, left: Option<&str>, output: &Output) -> String {
     }
 }
 
-/// Prints what a command is for and returns its exit code.
-pub fn print(bytes: &[u8], code: i32) -> ExitCode {
-    deliver(None, bytes, code)
-}
-
 /// The name, without its ending, of what is left in the current directory; one that was free.
 fn left(conclusion: &Conclusion) -> Result<Option<String>, String> {
     let record = &conclusion.record;
@@ -215,7 +210,7 @@ pub fn refuse(refusal: &Refusal) -> ExitCode {
     match refusal.error.kind() {
         ErrorKind::DisplayHelp => return show_help(&refusal.help()),
         ErrorKind::DisplayVersion => {
-            return print(refusal.error.render().to_string().as_bytes(), conclusion::DONE);
+            return deliver(None, refusal.error.render().to_string().as_bytes(), conclusion::DONE);
         }
         // No command at all: the help is the answer, but it was no use of the program.
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+pub(crate) use flatout_measure::comparison::noise::area;
 use flatout_measure::record::{Ceiling, Latency, Outcome, Provenance, Record, Status};
 use serde_json::{Map, Value};
 
@@ -209,11 +210,6 @@ pub(crate) fn short_names(rows: &[&Outcome]) -> Vec<String> {
         std::iter::once(test(&row.id).to_owned()).chain(words).joined(", ")
     };
     words.map(name).collect()
-}
-
-/// The part of an id before the first `/`.
-pub(crate) fn area(id: &str) -> &str {
-    id.split_once('/').map_or(id, |(area, _)| area)
 }
 
 /// The areas in order of first appearance.

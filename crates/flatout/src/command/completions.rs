@@ -14,7 +14,7 @@ use crate::{arguments, conclusion, output};
 
 /// Prints the script.
 pub fn run(arguments: &Completions) -> ExitCode {
-    output::print(&script(arguments.shell), conclusion::DONE)
+    output::deliver(None, &script(arguments.shell), conclusion::DONE)
 }
 
 fn script(shell: Shell) -> Vec<u8> {

@@ -8,7 +8,8 @@ use std::process::{Command, ExitCode};
 use flatout_bench::compute::Job;
 use serde_json::json;
 
-use crate::{conclusion, output};
+use crate::conclusion::{DONE, FAILED};
+use crate::output;
 
 /// Which kernels OpenBLAS is to take.
 const CORE: &str = "OPENBLAS_CORETYPE";
@@ -22,10 +23,10 @@ pub fn run(job: &Job) -> ExitCode {
         let mut again = Command::new("/proc/self/exe");
         let error = again.args(env::args_os().skip(1)).env(CORE, core).exec();
         let error = output::cannot("start this program again")(error);
-        return output::give_up(conclusion::FAILED, &error);
+        return output::give_up(FAILED, &error);
     }
     match job.run() {
-        Ok(found) => output::print(format!("{}\n", json!(found)).as_bytes(), conclusion::DONE),
-        Err(error) => output::give_up(conclusion::FAILED, &error.to_string()),
+        Ok(found) => output::deliver(None, format!("{}\n", json!(found)).as_bytes(), DONE),
+        Err(error) => output::give_up(FAILED, &error.to_string()),
     }
 }

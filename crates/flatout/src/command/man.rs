@@ -20,7 +20,7 @@ pub fn run(arguments: &Page) -> ExitCode {
         Err(error) => return output::give_up(conclusion::WRONG_USE, &error),
     };
     match page(command) {
-        Ok(page) => output::print(&page, conclusion::DONE),
+        Ok(page) => output::deliver(None, &page, conclusion::DONE),
         Err(error) => output::give_up(conclusion::FAILED, &output::cannot("make the page")(error)),
     }
 }

@@ -56,7 +56,7 @@ pub fn complain_of_fault(panic: &PanicHookInfo<'_>) {
 
 /// Prints a help.
 pub fn show_help(help: &str) -> ExitCode {
-    super::print(readable(help, &io::stdout()).as_bytes(), conclusion::DONE)
+    super::deliver(None, readable(help, &io::stdout()).as_bytes(), conclusion::DONE)
 }
 
 /// Lines of our own text, made safe, as they can be shown here.

@@ -252,6 +252,6 @@ impl Learned {
 }
 
 /// The first part of an id.
-pub(super) fn area(id: &str) -> &str {
+pub fn area(id: &str) -> &str {
     id.split_once('/').map_or(id, |(area, _)| area)
 }

@@ -80,7 +80,7 @@ pub fn run(arguments: &Arguments, cancel: CancelToken, launched: &Launched) -> E
     let rows = rows(&parts);
     if arguments.output.format() == Format::Table && arguments.output.output.is_none() {
         conclusion.record.end.errors.iter().for_each(|error| output::complain(error));
-        return output::print(table(&rows).as_bytes(), conclusion.record.end.exit_code);
+        return output::deliver(None, table(&rows).as_bytes(), conclusion.record.end.exit_code);
     }
     conclusion.record.results = rows.iter().flat_map(Row::outcomes).collect();
     conclusion.record.charts.clear();

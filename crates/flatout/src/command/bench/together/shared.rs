@@ -52,7 +52,7 @@ fn tell(conclusion: Conclusion, arguments: &Arguments) -> ExitCode {
     let code = output::conclude(conclusion, &arguments.output);
     match flatout_report::pairs_text(&rows, output::is_unicode()) {
         text if text.is_empty() => code,
-        text => output::print(text.as_bytes(), exit_code),
+        text => output::deliver(None, text.as_bytes(), exit_code),
     }
 }
 
