@@ -92,7 +92,6 @@ impl Selection {
     pub fn reads_twice(&self, asks: bool) -> bool {
         let kind = FileType::from_raw_mode;
         let of_input = || rustix::fs::fstat(std::io::stdin()).ok();
-        let is_pipe = |facts: &Stat| FileType::from_raw_mode(facts.st_mode).is_fifo();
         let facts = |path: &PathBuf| match path.as_os_str().as_bytes() {
             b"-" => of_input(),
             _ => rustix::fs::stat(path).ok().filter(|it| kind(it.st_mode) == FileType::Fifo),
