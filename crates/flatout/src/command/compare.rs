@@ -155,7 +155,7 @@ fn read_all<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<Vec<Reco
     let kept = distinct(records, are_one_run);
     if kept.len() < count {
         let text =
-            format!("of {count} files {} are of runs that are counted already", count - kept.len());
+            format!("of runs that are counted already: {} of {count} files", count - kept.len());
         output::notice(&text);
     }
     Ok(kept)

@@ -24,7 +24,7 @@ fn a_run_that_several_files_hold_counts_once() {
     }
     let twice = compare(&folder, &["a", "bc"]).run();
     assert!(
-        twice.stderr.contains("of 15 files 10 are of runs that are counted already"),
+        twice.stderr.contains("of runs that are counted already: 10 of 15 files"),
         "{twice}"
     );
     assert_eq!((twice.stdout, twice.code), (alone.stdout, alone.code));
