@@ -170,9 +170,10 @@ impl<'a> Content<'a> {
         let (length_bytes, seen) =
             self.behind_the_end(&job, &pair, (length_bytes, seen), &mut tally)?;
         // A power cut must leave this, or what it takes the place of; and no zeros of the right length and time:
-        // where there are holes the length comes first.
+        // where there are holes, the length may be there first.
         let is_ext4s = pair.facts.target.name == "ext4" && length < choice::EXT4_ROOM_FROM_BYTES;
-        if keeps_holes || job.is_written_out && !is_ext4s {
+        let has_holes = keeps_holes && tally.bytes() < length_bytes;
+        if has_holes || job.is_written_out && !is_ext4s {
             begin_writing(job.target, &pair);
         }
         let seen = seen.map_or_else(|| self.digest_of_source(&job, length_bytes), Ok)?;

@@ -23,10 +23,7 @@ fn a_run_that_several_files_hold_counts_once() {
         }
     }
     let twice = compare(&folder, &["a", "bc"]).run();
-    assert!(
-        twice.stderr.contains("of runs that are counted already: 10 of 15 files"),
-        "{twice}"
-    );
+    assert!(twice.stderr.contains("of runs that are counted already: 10 of 15 files"), "{twice}");
     assert_eq!((twice.stdout, twice.code), (alone.stdout, alone.code));
     let noise = folder.join("noise.json");
     let learning = compare(&folder, &["--noise", "a/0.json", "a/copy-0.json"]);

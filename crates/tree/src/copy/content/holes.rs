@@ -6,7 +6,7 @@ use flatout_io::transfer::{End, Method, Moved, Route};
 use rustix::fs::{SeekFrom, seek};
 
 use super::methods::Pair;
-use super::{Content, FileJob, READ, Tally, refusal, set_length, unless_stopped};
+use super::{Content, FileJob, READ, Tally, WRITE, refusal, set_length, unless_stopped};
 use crate::copy::{Refusal, When};
 use crate::file_data;
 
@@ -29,7 +29,6 @@ impl Content<'_> {
         tally: &mut Tally,
     ) -> Result<u64, Refusal> {
         let length = job.facts.st_size as u64;
-        set_length(job.target, length)?;
         let method = self.choice(job, pair).method;
         let is_told = file_data::tells_holes(&pair.facts.source);
         let has_holes = is_told && file_data::is_sparse(job.facts);
@@ -60,7 +59,9 @@ impl Content<'_> {
             }
             place = hole;
         }
-        if ended < length {
+        // A length that is set reaches storage before the bytes do: only where no byte gives it.
+        let found = rustix::fs::fstat(job.target).map_err(Refusal::of(WRITE))?;
+        if found.st_size as u64 != ended {
             set_length(job.target, ended)?;
         }
         Ok(ended)
