@@ -175,7 +175,7 @@ impl Tried {
     }
 
     /// How many times slower short programs and trials are, which go first as often as they have waited: by all
-    /// of the slowdown `tune` wrote 1.21 to 1.56 of what it announced, and `versus` was done in 0.34 to 0.74 of
+    /// of the slowdown `tune` wrote 1.21 to 1.56 of what it announced, and `versus` was done in 0.34 to 1.01 of
     /// its time (beside two loops, 2 vCPUs of an AMD EPYC, 2026-11-30).
     pub fn waiting_slowdown(&self) -> f64 {
         self.slowdown.sqrt()
