@@ -253,8 +253,10 @@ pub fn fitting(races: &[&Race<'_>], rounds: u32, time_ns: u64) -> Vec<bool> {
 pub fn expected_ns<'r, 'a: 'r>(races: impl Iterator<Item = &'r Race<'a>>, rounds: u32) -> u64 {
     let races: Vec<&Race<'_>> = races.collect();
     // Making what is read takes its files' time, which is a run's, and that of its bytes.
-    let runs = |race: &Race<'_>| {
-        f64::from(rounds) * race.contestants.len() as f64 + f64::from(u8::from(race.made.is_some()))
+    let mut known = BTreeSet::new();
+    let mut runs = |race: &'r Race<'a>| {
+        let is_new = race.made.as_ref().is_some_and(|made| known.insert(made));
+        f64::from(rounds) * race.contestants.len() as f64 + f64::from(u8::from(is_new))
     };
     let runs_s: f64 = races.iter().map(|race| race.expected_s * runs(race)).sum();
     let made_ns =

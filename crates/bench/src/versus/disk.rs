@@ -26,8 +26,9 @@ use work::{Trial, Work};
 
 /// Below this a disk's own cache answers.
 const LEAST_BYTES: u64 = 64 * MIB;
-/// What a run takes beside its trial: a process that starts, looks at the place and reports.
-const AROUND_S: f64 = 0.5;
+/// What a run takes beside its trial: a process that starts, looks at the place and reports. fio takes 0.29 s,
+/// flatout 0.13 s, and now and then a disturbed trial once more (AMD EPYC, family 25, model 17, 2 CPUs, 2026-11-30).
+const AROUND_S: f64 = 0.3;
 /// Bytes a second of a disk that nobody knows yet, for the plan of the time.
 const GUESSED_BYTES_PER_S: f64 = 500e6;
 /// The file that all races share, among the corpora.

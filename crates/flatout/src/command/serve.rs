@@ -12,7 +12,7 @@ use flatout_measure::units::counted;
 use flatout_sys::cancel::CancelToken;
 
 use crate::arguments::serve::Serve;
-use crate::conclusion::{FAILED, INTERRUPTED};
+use crate::conclusion::{INTERRUPTED, Refused};
 use crate::output::{self, cannot};
 
 /// Serves until the lifetime is over.
@@ -20,12 +20,13 @@ pub fn run(serve: &Serve, cancel: CancelToken) -> ExitCode {
     match try_run(serve, cancel) {
         Ok(()) if cancel.is_cancelled() => output::exit(INTERRUPTED),
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => output::give_up(FAILED, &error),
+        Err(Refused { code, text }) => output::give_up(code, &text),
     }
 }
 
-fn try_run(serve: &Serve, cancel: CancelToken) -> Result<(), String> {
-    let addresses = resolve(&serve.bind, serve.port, None)?;
+fn try_run(serve: &Serve, cancel: CancelToken) -> Result<(), Refused> {
+    let port = serve.port().map_err(Refused::wrong_use)?;
+    let addresses = resolve(&serve.bind, port, None)?;
     let is_loopback = addresses.iter().all(|address| address.ip().is_loopback());
     let (key, token) = match (&serve.token_file, is_loopback) {
         (Some(path), _) => (Key::from_file(path)?, None),
@@ -35,9 +36,8 @@ fn try_run(serve: &Serve, cancel: CancelToken) -> Result<(), String> {
             (Key::of(&token), Some(token))
         }
     };
-    let Serve { bind, port, .. } = serve;
-    let server = Server::bind(&addresses, key)
-        .map_err(cannot(format_args!("listen at {bind}, port {port}")))?;
+    let at = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
+    let server = Server::bind(&addresses, key).map_err(cannot(format_args!("listen at {at}")))?;
     let address =
         server.address().map_err(|error| format!("getsockname: {}", cause_text(&error)))?;
     // Whoever is not told the address has no use of it.
@@ -71,5 +71,5 @@ fn try_run(serve: &Serve, cancel: CancelToken) -> Result<(), String> {
         }
     });
     served.map_err(cannot("serve"))?;
-    last
+    Ok(last?)
 }

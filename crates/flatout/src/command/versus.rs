@@ -173,7 +173,8 @@ fn prepare(
     let mut planned = versus::plan(&ground)?;
     let left_ns = forecast::left_ns(arguments, begun_ns);
     let mut reduced = None;
-    let can_be_less = !arguments.quick && arguments.commands.is_empty();
+    let is_given = !arguments.commands.is_empty() || !arguments.order.is_empty();
+    let can_be_less = !arguments.quick && !is_given;
     if let Some(why) = too_much(left_ns, &planned, room_bytes).filter(|_| can_be_less) {
         let smaller = Ground { extent: Extent::Quick, ..ground.clone() };
         let less = versus::plan(&smaller)?;

@@ -74,6 +74,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("copy data x --format table --log -", &["--format and --log - would both be on standard"]),
     ("report data --format pdf", &["table, json, csv, markdown, html"]),
     ("serve -p 99999", &["--port", "65535"]),
+    ("serve --bind 127.0.0.1:0 -p 99", &["--bind 127.0.0.1:0", "--port 99"]),
     ("completions tcsh", &["bash, zsh, fish]"]),
     ("man bench dik", &["did you mean 'disk'?"]),
     ("help bench disk more", &["there is no area 'more'", "(see flatout --help)"]),
