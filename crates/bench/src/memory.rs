@@ -141,7 +141,8 @@ impl Area for Options {
             probe: &probe,
         };
         let latency_ns = sampler.left_ns() / LATENCY_PART;
-        let (extent, room) = (options.run.extent, Room::now());
+        let near = latency::near(&nodes, &order);
+        let (extent, room) = (options.run.extent, Room::on(near));
         let wanted_bytes = latency::memory_bytes(extent, room.bytes, &hardware);
         let room = in_time(sampler, latency_ns / GETTING_PARTS[0], wanted_bytes, &room);
         let found = latency::measure(extent, room, &hardware, &mut sampler.within(latency_ns));

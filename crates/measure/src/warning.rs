@@ -199,6 +199,8 @@ codes! {
     CANNOT_COMPARE = "cannot_compare";
     /// Memory could not be had, or not be shown to lie, on large pages.
     NO_HUGE_PAGES = "no_huge_pages";
+    /// A part of the memory does not lie near the threads that use it, because their memory nodes are full.
+    MEMORY_ELSEWHERE = "memory_elsewhere" => Circumstance;
     /// The size of a cache that the latency curve shows is not the one that the CPU declares.
     CACHE_DIFFERS = "cache_differs" => Circumstance;
     /// Two kinds of dependency chain read clocks that differ by more than 1 %.

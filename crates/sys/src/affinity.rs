@@ -46,8 +46,8 @@ fn allow(mask: &Mask) -> io::Result<()> {
         .map(drop)
 }
 
-/// The CPUs of one word of a mask: most words of one have none.
-fn set_bits((index, &bits): (usize, &usize)) -> impl Iterator<Item = usize> {
+/// The bits that are set in one word of a mask, as numbers: most words of one have none.
+pub(crate) fn set_bits((index, &bits): (usize, &usize)) -> impl Iterator<Item = usize> {
     (0..WORD).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| index * WORD + bit)
 }
 

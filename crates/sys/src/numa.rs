@@ -5,8 +5,11 @@
 use std::path::Path;
 use std::{fs, io};
 
-use crate::attribute;
 use crate::cause::answered;
+use crate::{affinity, attribute};
+
+/// Nodes that a kernel has at most (`NODES_SHIFT`).
+const MOST_NODES: usize = 1024;
 
 /// One node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,22 +62,59 @@ fn member(meminfo: &str, name: &str) -> u64 {
     found.next().and_then(|(_, kib)| attribute::of_kib(kib)).unwrap_or(0)
 }
 
-/// Memory that is free on the nodes that this process may use (`cpuset.mems`), below `root`, files in the cache
-/// as control groups count them; `None` where these are all nodes.
+/// Memory that is free on the nodes that this process may use ([`usable`]), below `root`, files in the cache as
+/// control groups count them; `None` where these are all nodes.
 pub fn allowed_free_bytes(root: &Path) -> Option<u64> {
-    let status = attribute::whole(&root.join("proc/self/status"))?;
-    let allowed = parse_cpu_list(attribute::after(&status, "Mems_allowed_list:")?)?;
-    let folder = root.join("sys/devices/system/node");
-    let all = parse_cpu_list(&attribute::text(&folder, "has_memory")?)?;
-    let own = || all.iter().filter(|&node| allowed.contains(node));
-    let free = |node: &usize| {
-        let meminfo = attribute::text(&folder.join(format!("node{node}")), "meminfo")?;
-        let of = |name| member(&meminfo, name);
-        let given_up = of("Inactive(file):").saturating_add(of("Active(file):") / 2);
-        Some(of("MemFree:").saturating_add(given_up))
-    };
+    free_on(root, &usable(root)?)
+}
+
+fn free_on(root: &Path, usable: &[usize]) -> Option<u64> {
+    let all = parse_cpu_list(&attribute::text(root, "sys/devices/system/node/has_memory")?)?;
+    let own = || all.iter().filter(|&node| usable.contains(node));
     let is_part = (1..all.len()).contains(&own().count());
-    if is_part { own().map(free).sum() } else { None }
+    if is_part { own().map(|&node| free_bytes(root, node as u32)).sum() } else { None }
+}
+
+/// The nodes that memory of this thread may lie on (`cpuset.mems`, and where a policy binds it, as `numactl
+/// --membind` does), below `root`; `None` where the kernel does not say.
+pub fn usable(root: &Path) -> Option<Vec<usize>> {
+    let status = attribute::whole(&root.join("proc/self/status"))?;
+    let mut nodes = parse_cpu_list(attribute::after(&status, "Mems_allowed_list:")?)?;
+    if let Some((libc::MPOL_BIND, bound)) = policy() {
+        nodes.retain(|node| bound.contains(node));
+    }
+    Some(nodes)
+}
+
+/// Whether memory of this thread lies near the CPU that touches it first, as far as there is room: no policy
+/// says otherwise (`numactl --interleave`, `--preferred`).
+pub fn is_local() -> bool {
+    policy().is_none_or(|(mode, _)| {
+        [libc::MPOL_DEFAULT, libc::MPOL_BIND, libc::MPOL_LOCAL].contains(&mode)
+    })
+}
+
+/// Memory that is free on a node, files in the cache as control groups count them; `None` where the kernel does
+/// not say.
+pub fn free_bytes(root: &Path, node: u32) -> Option<u64> {
+    let folder = root.join(format!("sys/devices/system/node/node{node}"));
+    let meminfo = attribute::text(&folder, "meminfo")?;
+    let of = |name| member(&meminfo, name);
+    let given_up = of("Inactive(file):").saturating_add(of("Active(file):") / 2);
+    Some(of("MemFree:").saturating_add(given_up))
+}
+
+/// The policy of this thread, and its nodes.
+fn policy() -> Option<(i32, Vec<usize>)> {
+    let (mut mode, mut mask) = (0_i32, [0_usize; MOST_NODES / usize::BITS as usize]);
+    // SAFETY: the kernel writes a mode, and no more of the mask than it is told, less one bit.
+    let answer = unsafe {
+        let (bits, nowhere) = (MOST_NODES + 1, 0);
+        libc::syscall(libc::SYS_get_mempolicy, &mut mode, mask.as_mut_ptr(), bits, nowhere, 0)
+    };
+    answered(answer).ok()?;
+    // Flags stand above the mode.
+    Some((mode & 0xff, mask.iter().enumerate().flat_map(affinity::set_bits).collect()))
 }
 
 /// How many pages of the mapping that begins at `start` lie on which node, out of the text of
@@ -104,14 +144,13 @@ pub(crate) unsafe fn bind(
     node: u32,
 ) -> io::Result<()> {
     const BITS: u32 = u64::BITS;
-    const MOST: u32 = 1024;
-    if node >= MOST {
+    if node as usize >= MOST_NODES {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
-    let mut mask = [0_u64; (MOST / BITS) as usize];
+    let mut mask = [0_u64; MOST_NODES / BITS as usize];
     mask[(node / BITS) as usize] = 1 << (node % BITS);
     // The kernel takes one bit less than it is told (mbind(2), "BUGS" of get_mempolicy(2)).
-    let bits = u64::from(MOST) + 1;
+    let bits = MOST_NODES + 1;
     // SAFETY: the kernel reads the mask, which lives through the call; the range is the caller's.
     answered(unsafe {
         libc::syscall(libc::SYS_mbind, start, length_bytes, libc::MPOL_BIND, mask.as_ptr(), bits, 0)
@@ -164,16 +203,32 @@ mod tests {
     #[test]
     fn memory_of_nodes_that_may_not_be_used_is_not_free() {
         let root = tree();
-        let free = |allowed: &str| {
-            let folder = root.path().join("proc/self");
-            fs::create_dir_all(&folder).unwrap();
-            let text = format!("Name:\tx\nMems_allowed_list:\t{allowed}\n");
-            fs::write(folder.join("status"), text).unwrap();
-            allowed_free_bytes(root.path())
+        let free = |nodes: &[usize]| free_on(root.path(), nodes);
+        assert_eq!([free(&[0, 1, 2]), free(&[7])], [None; 2]);
+        assert_eq!([free(&[2]), free(&[0, 2])], [Some(1 << 10), Some((1 + 5 + 7 + 3) << 10)]);
+        assert_eq!([0, 7].map(|node| free_bytes(root.path(), node)), [Some(15 << 10), None]);
+    }
+
+    #[test]
+    fn nodes_are_those_of_the_cpuset_that_a_policy_leaves() {
+        let root = tree();
+        let folder = root.path().join("proc/self");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("status"), "Name:\tx\nMems_allowed_list:\t0,900\n").unwrap();
+        assert_eq!(usable(root.path()), Some(vec![0, 900]));
+        let bound = || {
+            let mask = [1_u64];
+            // SAFETY: the kernel reads one word, which lives through the call.
+            let set = unsafe {
+                libc::syscall(libc::SYS_set_mempolicy, libc::MPOL_BIND, mask.as_ptr(), 65_u64)
+            };
+            (set == 0).then(|| (usable(root.path()), is_local()))
         };
-        assert_eq!([free("0-2"), free("7")], [None; 2]);
-        let free = ["2", "0,2"].map(free);
-        assert_eq!(free, [Some(1 << 10), Some((1 + 5 + 7 + 3) << 10)]);
+        // In a thread of its own, whose policy ends with it.
+        match std::thread::scope(|scope| scope.spawn(bound).join().unwrap()) {
+            Some(found) => assert_eq!(found, (Some(vec![0]), true)),
+            None => eprintln!("skipped: set_mempolicy is refused"),
+        }
     }
 
     #[test]

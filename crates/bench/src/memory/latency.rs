@@ -28,6 +28,7 @@ use crate::contention::ContentionProbe;
 
 use grid::Grid;
 use load::Loads;
+pub(super) use node::near;
 use ring::Rings;
 pub(super) use ring::largest_pages;
 use row::LatencyRow;
@@ -146,7 +147,8 @@ pub(super) fn measure(
     sampler: &mut Sampler<'_>,
 ) -> Found {
     let chases = Chases::fitting(extent, room_bytes, hardware);
-    let rings = chases.rings.until(sampler.part_ends_ns(MAKING_PART));
+    let near = near(hardware.nodes, hardware.order);
+    let rings = chases.rings.until(sampler.part_ends_ns(MAKING_PART), near);
     let chases = Chases { rings, room_reason, order: hardware.order.to_vec(), ..chases };
     let rows = row::all(&chases, hardware.nodes, hardware.order).into_iter();
     let mut rows = sampler.run(rows.map(|row| chases.case(row, hardware.probe)).collect());

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use flatout_measure::size_text;
-use flatout_sys::{AlignedBuffer, Groups, memory, monotonic_ns};
+use flatout_sys::{AlignedBuffer, Groups, memory, monotonic_ns, numa};
 use rustix::param::page_size;
 
 /// Part of the free memory that may be taken, in percent. The rest is for those who come next: a
@@ -51,9 +51,16 @@ impl Room {
     ///
     /// Cost: some small files of /proc and of the control groups are read.
     pub fn now() -> Self {
-        let groups = Groups::discover(Path::new("/"));
+        Self::on(None)
+    }
+
+    /// The same on one memory node, where one is named.
+    pub fn on(node: Option<u32>) -> Self {
+        let root = Path::new("/");
+        let of_node = node.and_then(|node| numa::free_bytes(root, node));
+        let available = memory::machine_available_bytes().into_iter().chain(of_node).min();
         let left = memory::address_space_left_bytes();
-        Self::of(memory::machine_available_bytes(), groups.memory_left_bytes(), left)
+        Self::of(available, Groups::discover(root).memory_left_bytes(), left)
     }
 }
 

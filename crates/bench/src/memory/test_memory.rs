@@ -5,14 +5,16 @@
 //! is a test memory per number of threads instead, so that each part lies where the thread runs
 //! that touched it first.
 
+use std::collections::BTreeSet;
 use std::io;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use flatout_measure::units::percent;
 use flatout_measure::{TrialError, Warning, warning};
 use flatout_sys::stream::arena::Arena;
 use flatout_sys::stream::{GRANULE_ELEMENTS, numbers};
-use flatout_sys::{CancelToken, affinity};
+use flatout_sys::{CancelToken, affinity, numa};
 
 use crate::workers::{self, lock};
 use crate::{cores, go_on};
@@ -26,6 +28,8 @@ const PAGE_ELEMENTS: usize = 512;
 const SKEW_ELEMENTS: usize = 544;
 /// Large pages must make up this share, or the row says so.
 const HUGE_SHARE: f64 = 0.99;
+/// Likewise pages near the threads that use them.
+const NEAR_SHARE: f64 = 0.95;
 
 /// The memory, and who may run on what.
 pub(super) struct TestMemory {
@@ -122,7 +126,7 @@ impl TestMemory {
             sums: Vec::new(),
         };
         new.sums = new.touch(threads)?;
-        Ok(new.proved())
+        Ok(new.proved(threads))
     }
 
     /// The CPUs that so many threads are tied to.
@@ -166,8 +170,9 @@ impl TestMemory {
         Ok(before.collect())
     }
 
-    /// Looks whether large pages were granted, and asks for those that were not once more.
-    fn proved(mut self) -> Self {
+    /// Looks whether large pages were granted, and asks for those that were not once more; and where the
+    /// memory lies.
+    fn proved(mut self, threads: u32) -> Self {
         let memory = self.memory.get_mut().unwrap_or_else(PoisonError::into_inner);
         for arena in [&memory.source, &memory.target] {
             if arena.huge_bytes().is_some_and(|bytes| bytes < arena.length_bytes() as u64) {
@@ -178,8 +183,16 @@ impl TestMemory {
         let length = (memory.source.length_bytes() + memory.target.length_bytes()) as f64;
         let huge = memory.source.huge_bytes().zip(memory.target.huge_bytes());
         self.huge_ratio = huge.map(|(source, target)| (source + target) as f64 / length);
-        if let Some(warning) = small_pages(self.huge_ratio) {
-            self.warnings.push(warning);
+        let arenas = [&memory.source, &memory.target];
+        let pages: Vec<_> =
+            arenas.iter().filter_map(|arena| arena.pages_by_node()).flatten().collect();
+        self.warnings.extend(small_pages(self.huge_ratio));
+        let nodes = numa::nodes(Path::new("/"));
+        if numa::is_local() && nodes.iter().filter(|node| node.memory_bytes > 0).count() > 1 {
+            let cpus = self.cpus.iter().cycle().take(threads as usize);
+            let home = |cpu| nodes.iter().find(|node| node.cpus.contains(cpu));
+            let homes: Vec<u32> = cpus.filter_map(|cpu| Some(home(cpu)?.number)).collect();
+            self.warnings.extend(elsewhere(&pages, &homes));
         }
         self
     }
@@ -297,6 +310,27 @@ fn pieces(whole: &mut [f64], threads: u32) -> Vec<&mut [f64]> {
     equal.chunks_mut(length.max(1)).chain([last]).collect()
 }
 
+/// Says so where pages (of a node, so many) do not lie near threads that run on these nodes, and have as many
+/// each: the kernel takes those of another node before it gives up files in its cache.
+fn elsewhere(pages: &[(u32, u64)], homes: &[u32]) -> Option<Warning> {
+    let all: u64 = pages.iter().map(|(_, count)| count).sum();
+    let part = |node: u32| all * homes.iter().filter(|&&home| home == node).count() as u64;
+    let on = |node: u32| pages.iter().filter(move |(on, _)| *on == node).map(|(_, count)| count);
+    let nodes: BTreeSet<u32> = homes.iter().copied().collect();
+    let near: u64 = nodes
+        .into_iter()
+        .map(|node| on(node).sum::<u64>().min(part(node) / homes.len() as u64))
+        .sum();
+    let share = near as f64 / all as f64;
+    let text = || {
+        format!(
+            "{} of the memory lies near the threads that use it: nodes are full",
+            percent(share)
+        )
+    };
+    (share < NEAR_SHARE).then(|| Warning::new(warning::MEMORY_ELSEWHERE, text()))
+}
+
 fn small_pages(huge_ratio: Option<f64>) -> Option<Warning> {
     let text = match huge_ratio {
         Some(ratio) if ratio >= HUGE_SHARE => return None,
@@ -368,6 +402,19 @@ mod tests {
         assert_eq!(test.changed_cpus(), None);
         test.known_cpus.push(usize::MAX);
         assert_eq!(test.changed_cpus().unwrap().code, warning::CPUS_CHANGED);
+    }
+
+    #[test]
+    fn memory_that_does_not_lie_near_its_threads_is_said() {
+        let text =
+            |pages: &[(u32, u64)], homes: &[u32]| elsewhere(pages, homes).map(|one| one.text);
+        assert_eq!(text(&[(0, 96), (1, 4)], &[0]), None);
+        assert_eq!(text(&[(0, 50), (1, 50), (0, 51), (1, 49)], &[0, 1]), None, "two blocks");
+        let part = text(&[(0, 30), (1, 70)], &[0]).unwrap();
+        assert!(part.starts_with("30 % of the memory lies near"), "{part}");
+        assert!(text(&[(1, 100)], &[0, 1]).unwrap().starts_with("50 %"), "the other one is full");
+        assert!(text(&[(0, 100)], &[2]).unwrap().starts_with("0.0 %"), "a node without memory");
+        assert_eq!((text(&[], &[0]), text(&[(0, 0)], &[0])), (None, None), "nobody says");
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //! first by a CPU of it where binding is forbidden, and then shown to lie there.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
-use flatout_sys::numa::Node;
+use flatout_sys::numa::{self, Node};
 
 /// Most pairs of nodes: all of a machine of four.
 const MOST_PAIRS: usize = 16;
@@ -50,6 +51,21 @@ impl Pair {
     }
 }
 
+/// The node of the first of these CPUs, where memory may lie on others, too, and nothing says that it should:
+/// what finds no room there goes to another one, and a figure would be that of another way.
+pub(in super::super) fn near(nodes: &[Node], order: &[usize]) -> Option<u32> {
+    let usable = numa::usable(Path::new("/")).filter(|_| numa::is_local())?;
+    near_of(nodes, *order.first()?, &usable)
+}
+
+fn near_of(nodes: &[Node], cpu: usize, usable: &[usize]) -> Option<u32> {
+    let has_memory =
+        |node: &&Node| node.memory_bytes > 0 && usable.contains(&(node.number as usize));
+    let memories: Vec<&Node> = nodes.iter().filter(has_memory).collect();
+    let own = memories.iter().find(|node| node.cpus.contains(&cpu))?;
+    (memories.len() > 1).then_some(own.number)
+}
+
 /// Nodes whose memory is read.
 pub(super) fn memories(nodes: &[Node], allowed_cpus: &[usize]) -> usize {
     let pairs = pairs(nodes, allowed_cpus);
@@ -76,6 +92,14 @@ mod tests {
         let few = pairs(&nodes, &[0]);
         assert_eq!(few.len(), 3, "node 1 may not be used");
         assert_eq!(few[1].home_cpu, 0);
+    }
+
+    #[test]
+    fn a_cpu_has_a_node_of_its_own_where_memory_could_lie_on_another_one() {
+        let nodes = [node(0, &[0, 1], 1 << 36), node(1, &[2], 1 << 36), node(2, &[3], 0)];
+        let near = |usable: &[usize]| [0, 2, 3, 9].map(|cpu| near_of(&nodes, cpu, usable));
+        assert_eq!(near(&[0, 1, 2]), [Some(0), Some(1), None, None], "no memory, no node");
+        assert_eq!(near(&[1]), [None; 4], "nothing else may be used");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use flatout_io::cause_text;
@@ -10,8 +11,9 @@ use flatout_measure::{TrialError, Warning, size_text, warning};
 use flatout_sys::chase::{
     Arena, Chase, HUGE_PAGE_BYTES, LINE_BYTES, Order, Pages, SLOTS, Slot, base_page_bytes,
 };
-use flatout_sys::{affinity, monotonic_ns};
+use flatout_sys::{affinity, monotonic_ns, numa};
 
+use super::super::room::Room;
 use crate::error::is_refusal;
 use crate::workers::on_cpu;
 
@@ -104,6 +106,8 @@ pub(super) struct Rings {
     planned: Vec<Shape>,
     /// When no more arenas are made beforehand, on the system's clock.
     ends_ns: u64,
+    /// The node of rings that name none, where there are several.
+    near: Option<u32>,
     kept: RefCell<Vec<(Shape, Made)>>,
     /// None until the first ring is made.
     arenas: RefCell<Option<Vec<Placed>>>,
@@ -115,9 +119,10 @@ impl Rings {
         Self { planned, ends_ns: u64::MAX, ..Self::default() }
     }
 
-    /// The same, whose memory is got beforehand until then; what is not had is got as it is needed.
-    pub(super) fn until(self, ends_ns: u64) -> Self {
-        Self { ends_ns, ..self }
+    /// The same, whose memory is got beforehand until then; what is not had is got as it is needed. Rings that
+    /// name no node lie on `near`.
+    pub(super) fn until(self, ends_ns: u64, near: Option<u32>) -> Self {
+        Self { ends_ns, near, ..self }
     }
 
     /// A ring of that shape, made on `cpu`. Small ones have new memory each time: which physical
@@ -126,6 +131,7 @@ impl Rings {
         // First of all, because what is mapped later lies below: to tell the pages of a small
         // ring the kernel need not go through these (20 ms less per trial, November 2026).
         self.prepare(cpu);
+        let shape = Shape { node: shape.node.or(self.near), ..shape };
         if !shape.is_kept() {
             let alone = || {
                 let slot = Arc::new(make_arena(shape)?).slot().expect(ALL_FREE);
@@ -167,8 +173,9 @@ impl Rings {
             let planned =
                 arenas(&self.planned).into_iter().take_while(|_| monotonic_ns() < self.ends_ns);
             // One that cannot be made is tried again in the length of each ring.
+            let near = planned.map(|shape| Shape { node: self.near, ..shape });
             let make = |shape| on_cpu(cpu, || make_arena(shape)).ok();
-            planned.filter_map(make).map(|arena| (None, Arc::new(arena))).collect()
+            near.filter_map(make).map(|arena| (self.near, Arc::new(arena))).collect()
         });
     }
 
@@ -205,15 +212,15 @@ pub(in super::super) fn largest_pages() -> Pages {
 /// Memory for a ring, on pages that were looked at.
 fn make_arena(shape: Shape) -> Result<Arena, TrialError> {
     let length_bytes = usize::try_from(shape.working_set_bytes).unwrap_or(usize::MAX);
-    let arena = match Arena::new(length_bytes, shape.pages, shape.node) {
-        // Many containers forbid to bind memory. What this thread touches first lies near its CPU.
-        Err(error) if shape.node.is_some() && is_refusal(&error) => {
-            Arena::new(length_bytes, shape.pages, None)
-        }
-        other => other,
-    };
-    let arena = arena.map_err(|error| failed(shape, &error))?;
     if let Some(node) = shape.node {
+        check_room(shape, node, numa::free_bytes(Path::new("/"), node))?;
+    }
+    let bound = Arena::new(length_bytes, shape.pages, shape.node);
+    // Many containers forbid to bind memory. What this thread touches first lies near its CPU.
+    let is_refused = shape.node.is_some() && bound.as_ref().is_err_and(is_refusal);
+    let arena = if is_refused { Arena::new(length_bytes, shape.pages, None) } else { bound };
+    let arena = arena.map_err(|error| failed(shape, &error))?;
+    if let Some(node) = shape.node.filter(|_| is_refused || shape.is_kept()) {
         check_node(arena.pages_by_node().as_deref(), node).map_err(TrialError::Unsupported)?;
     }
     if shape.pages == Pages::Huge {
@@ -225,6 +232,17 @@ fn make_arena(shape: Shape) -> Result<Arena, TrialError> {
 fn link(slot: Slot, shape: Shape, seed: u64) -> Result<Chase, TrialError> {
     Chase::new(slot, shape.working_set_bytes, shape.order(seed))
         .map_err(|error| failed(shape, &error))
+}
+
+/// Whether a node has room for a ring: what is bound to one that is full ends a process, however much the others
+/// have.
+fn check_room(shape: Shape, node: u32, free_bytes: Option<u64>) -> Result<(), TrialError> {
+    let room = Room::of(free_bytes, None, None);
+    if shape.room_bytes() <= room.bytes {
+        return Ok(());
+    }
+    let (needed, reason) = (size_text(shape.room_bytes()), room.reason);
+    Err(TrialError::Unsupported(format!("memory node {node}: {needed} are more than {reason}")))
 }
 
 /// Whether all pages lie on the node.
@@ -298,6 +316,15 @@ mod tests {
             let warning = check_huge(huge_bytes, 4 << 20).unwrap_err();
             assert_eq!(warning.code, warning::NO_HUGE_PAGES);
         }
+    }
+
+    #[test]
+    fn nothing_is_bound_to_a_node_that_has_no_room_for_it() {
+        let ring = Shape { node: Some(1), ..Shape::random(64 << 20, Pages::Huge) };
+        let check = |free_mib: u64| check_room(ring, 1, Some(free_mib << 20));
+        assert_eq!(check(200), Ok(()));
+        let Err(TrialError::Unsupported(why)) = check(100) else { panic!("it was tried") };
+        assert!(why.starts_with("memory node 1: 68 MiB are more than 60 % of 100 MiB"), "{why}");
     }
 
     #[test]
