@@ -75,7 +75,7 @@ pub fn apply(rows: &mut [Measured<NetworkRow>], topology: &Topology) {
             NetworkRow::Test(test) => {
                 let bound = throughput(test, &copied, topology);
                 let share = |value| outcome.median.zip(value).map(|(median, of)| median / of);
-                let link = bound.value.filter(|_| bound.provenance == Provenance::Link);
+                let link = bound.value.filter(|_| ceiling::is_derived(bound.provenance));
                 let asked = (test.spec.rate_per_s > 0)
                     .then_some(test.spec.rate_per_s as f64 * ways(&test.spec));
                 let has_path = !topology.is_loopback();
@@ -118,7 +118,7 @@ fn bottleneck(
     // The first that is so.
     let signs = [
         ("the rate asked for", asked.is_some_and(|share| share >= 0.98)),
-        ("the link", link.is_some_and(|share| share >= FULL)),
+        ("the link", link.is_some_and(|share| (FULL..=ceiling::TOLERANCE).contains(&share))),
         ("the CPU quota", held >= HELD_BACK),
         ("receiver CPU", is_dropped),
         ("packet loss", ratio(fact::LOST_RATIO) >= MANY),
@@ -149,7 +149,7 @@ fn waits_for_path(facts: &Facts) -> f64 {
 fn throughput(test: &TestRow, copied: &[(Copies, f64)], topology: &Topology) -> Ceiling {
     match &topology.interface {
         Some(interface) if interface.is_loopback => of_copies(&test.spec, copied, topology.cpus),
-        Some(interface) => of_link(test, interface),
+        Some(interface) => of_link(test, interface, topology.is_virtual),
         None => Ceiling::unknown("unknown: no interface has the address"),
     }
 }
@@ -171,7 +171,7 @@ fn ways(spec: &Spec) -> f64 {
     if spec.direction == Direction::Both { 2.0 } else { 1.0 }
 }
 
-fn of_link(test: &TestRow, interface: &Interface) -> Ceiling {
+fn of_link(test: &TestRow, interface: &Interface, is_virtual: bool) -> Ceiling {
     let name = &interface.name;
     let Some(bits_per_s) = interface.bits_per_s else {
         return Ceiling::unknown(format!("unknown: {name} tells no speed, or has no hardware"));
@@ -180,10 +180,17 @@ fn of_link(test: &TestRow, interface: &Interface) -> Ceiling {
         return Ceiling::unknown(format!("unknown: {name} tells no MTU"));
     };
     let share = goodput(&test.spec, test.family, mtu_bytes);
+    // An emulated e1000 tells 1 Gbit/s whatever the host moves.
+    let (whose, from) = match is_virtual {
+        true => (", as the hypervisor says,", Provenance::Given),
+        false => ("", Provenance::Link),
+    };
     Ceiling::known(
-        format!("{name}: {bits_per_s} bit/s × {share:.4} (goodput at an MTU of {mtu_bytes})"),
+        format!(
+            "{name}: {bits_per_s} bit/s{whose} × {share:.4} (goodput at an MTU of {mtu_bytes})"
+        ),
         Some(bits_per_s as f64 / 8.0 * share * ways(&test.spec)),
-        Provenance::Link,
+        from,
     )
 }
 
@@ -252,7 +259,8 @@ mod tests {
     fn over(bits_per_s: Option<u64>, is_loopback: bool) -> Topology {
         let interface =
             Interface { name: "eth0".to_owned(), bits_per_s, mtu_bytes: Some(1500), is_loopback };
-        Topology { interface: Some(interface), is_one_machine: is_loopback, cpus: 4 }
+        let (is_one_machine, is_virtual) = (is_loopback, false);
+        Topology { interface: Some(interface), is_one_machine, is_virtual, cpus: 4 }
     }
 
     fn bound(measured: &Measured<NetworkRow>) -> &Ceiling {
@@ -300,6 +308,18 @@ mod tests {
         apply(&mut rows, &over(Some(1_000_000_000), false));
         assert_eq!(bound(&rows[0]).limiter, "the link");
         assert_eq!((rows[0].outcome.median, rows[1].outcome.median), (Some(117e6), None));
+    }
+
+    #[test]
+    fn a_figure_above_the_link_of_a_virtual_machine_stays() {
+        let mut rows = [117e6, 400e6].map(|median| measured(test(Spec::one_stream()), median));
+        let topology = Topology { is_virtual: true, ..over(Some(1_000_000_000), false) };
+        apply(&mut rows, &topology);
+        assert_eq!(bound(&rows[0]).limiter, "the link");
+        assert_eq!(rows[1].outcome.median, Some(400e6));
+        assert!(bound(&rows[1]).limiter.starts_with("unknown"), "{:?}", bound(&rows[1]));
+        assert!(warning::has(&rows[1].outcome.warnings, warning::LIMIT_EXCEEDED));
+        assert!(bound(&rows[1]).name.contains("as the hypervisor says"));
     }
 
     #[test]

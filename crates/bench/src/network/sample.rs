@@ -289,7 +289,8 @@ mod tests {
     use crate::network::frame::EndReport;
     use crate::network::spec::Spec;
 
-    const TWO: Topology = Topology { interface: None, is_one_machine: false, cpus: 8 };
+    const TWO: Topology =
+        Topology { interface: None, is_one_machine: false, is_virtual: false, cpus: 8 };
     const ONE: Topology = Topology { is_one_machine: true, ..TWO };
 
     fn seen(flows: &[(u16, u64)], window_ns: u64) -> Seen {

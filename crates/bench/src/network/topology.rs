@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use flatout_measure::environment;
 use flatout_sys::affinity;
 use flatout_sys::socket::interface::{self, Interface};
 
@@ -39,6 +40,8 @@ pub struct Topology {
     pub interface: Option<Interface>,
     /// Whether both ends are one machine, whose CPUs must be counted once.
     pub is_one_machine: bool,
+    /// Whether this end is a virtual machine, whose links have the speed that somebody wrote down.
+    pub is_virtual: bool,
     /// CPUs that this end may use.
     pub cpus: u32,
 }
@@ -47,8 +50,10 @@ impl Topology {
     /// Looks at the session's own address and at the interface that bears it.
     pub fn of(client: &Client) -> Self {
         let name = client.address().and_then(|own| carrier(own, client.server()));
+        let root = Path::new("/");
         Self {
-            interface: name.map(|name| interface::read(Path::new("/"), &name)),
+            interface: name.map(|name| interface::read(root, &name)),
+            is_virtual: environment::capture(root).hypervisor == Some(true),
             is_one_machine: client.shares_machine,
             cpus: affinity::allowed_cpu_count(),
         }
@@ -95,7 +100,7 @@ mod tests {
     #[test]
     fn a_stream_has_a_thread_for_each_way_at_each_end() {
         let threads = |direction, is_one_machine| {
-            let topology = Topology { interface: None, is_one_machine, cpus: 4 };
+            let topology = Topology { interface: None, is_one_machine, is_virtual: false, cpus: 4 };
             topology.threads(&Spec { streams: 3, direction, ..Spec::one_stream() })
         };
         assert_eq!([threads(Direction::Up, false), threads(Direction::Up, true)], [3, 6]);
