@@ -123,9 +123,10 @@ impl Draft {
         }
         let warned =
             || results.iter().flat_map(|row| row.warnings.iter().map(move |one| (&row.id, one)));
-        // What is missing for want of time may be had.
-        let late = warned().find(|(_, one)| one.code == warning::TIME_SHORT);
-        let why = late.or_else(|| warned().next());
+        // What is missing for want of time may be had; most others say how the row was measured.
+        let codes = [warning::TIME_SHORT, warning::ABOVE_CEILING];
+        let told = codes.into_iter().find_map(|code| warned().find(|(_, one)| one.code == code));
+        let why = told.or_else(|| warned().next());
         let why = why.map(|(id, one)| format!(": {id}: {}", one.text));
         self.fail(FAILED, format!("nothing was measured{}", why.unwrap_or_default()));
     }
@@ -291,6 +292,20 @@ mod tests {
         draft.require_a_figure();
         let said = draft.conclude().record.end.errors;
         assert_eq!(said, ["nothing was measured: area/row: there was no time"]);
+    }
+
+    #[test]
+    fn a_figure_that_was_refused_is_named_for_that_and_not_for_how_it_was_measured() {
+        let labelled = [
+            Warning::new(warning::ONE_MACHINE, "no network"),
+            Warning::new(warning::ABOVE_CEILING, "169 % of the link"),
+        ];
+        let mut draft = Draft::begin(0);
+        let (id, warnings) = ("area/row".to_owned(), labelled.to_vec());
+        draft.add(Outcome { id, warnings, ..Outcome::default() });
+        draft.require_a_figure();
+        let said = draft.conclude().record.end.errors;
+        assert_eq!(said, ["nothing was measured: area/row: 169 % of the link"]);
     }
 
     #[test]
