@@ -222,14 +222,33 @@ pub fn evict(
 /// Has the kernel begin to write what is dirty of a range (`length_bytes` 0: to the end), and does
 /// not wait for it.
 ///
-/// Errors: those of sync_file_range(2); the end of the writing is reported by fsync and syncfs only.
+/// Errors: those of sync_file_range(2); the end of the writing is reported by fsync, syncfs and [`written_back`].
 pub fn begin_writeback(
     file: BorrowedFd<'_>,
     offset_bytes: u64,
     length_bytes: u64,
 ) -> io::Result<()> {
-    let flags = libc::SYNC_FILE_RANGE_WRITE;
-    let (offset, length) = (offset_bytes as libc::off64_t, length_bytes as libc::off64_t);
+    let range = (offset_bytes as libc::off64_t, length_bytes as libc::off64_t);
+    sync_range(file, range, libc::SYNC_FILE_RANGE_WRITE)
+}
+
+/// Hears whether storage refused what the kernel has written of a file since it was opened. Waits for
+/// nothing: the range that is named lies behind the end.
+///
+/// Errors: what storage said (Linux 4.13).
+pub fn written_back(file: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    let answer = sync_range(file, (i64::MAX, 0), libc::SYNC_FILE_RANGE_WAIT_BEFORE);
+    let errno = answer.err().and_then(|error| Errno::from_io_error(&error));
+    // No such call, or none for such a file.
+    let says_nothing = [Errno::NOSYS, Errno::PERM, Errno::INVAL, Errno::SPIPE];
+    errno.filter(|errno| !says_nothing.contains(errno)).map_or(Ok(()), Err)
+}
+
+fn sync_range(
+    file: BorrowedFd<'_>,
+    (offset, length): (libc::off64_t, libc::off64_t),
+    flags: libc::c_uint,
+) -> io::Result<()> {
     // SAFETY: plain numbers and an open descriptor; no memory is handed over.
     answered(unsafe { libc::sync_file_range(file.as_raw_fd(), offset, length, flags) }).map(drop)
 }

@@ -17,6 +17,7 @@ mod together;
 
 use std::os::fd::{AsFd, BorrowedFd};
 
+use flatout_sys::page_cache;
 use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 
@@ -32,6 +33,7 @@ use super::content::{Content, Copied, FileJob};
 use super::event::{CUT_SHORT, UNSTABLE};
 use super::evidence::Known;
 use super::existing::has_same_time;
+use super::lane::MUCH_BYTES;
 use super::temporary::is_temporary;
 use super::written::counts_for;
 use super::{
@@ -219,6 +221,10 @@ fn fill(
         Some(copied) => copied,
         None => lane.content.copy(job, || hire.takes_time()).map_err(Trouble::of)?,
     };
+    // What is that long may be on its way to storage by now.
+    if copied.bytes_moved >= MUCH_BYTES {
+        page_cache::written_back(to).map_err(target("write"))?;
+    }
     let mut state = state(lane, opened, copied.length_bytes)?;
     if matches!(state, State::Grew | State::Untold | State::Touched) {
         let is_prefix = is_prefix(lane, opened, to, copied.length_bytes)?;

@@ -13,6 +13,7 @@ use super::fingerprint::Seen;
 use super::methods::Pair;
 use super::{Content, Copied, FileJob, READ, SHARE, Tally, WRITE, whole_route};
 use crate::copy::{Durability, Refusal, When};
+use crate::file_data::kind_of;
 
 /// How often somebody who waits asks whether the copy was stopped.
 const ASK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -82,8 +83,11 @@ impl Content<'_> {
             bytes += read as u64;
             job.moved.fetch_add(read as u64, Ordering::Relaxed);
         }
-        // No filesystem of the target has the bytes of a device; what else cannot be synced says so.
-        if self.options.durability == Durability::Durable
+        // No filesystem of the target has the bytes of a device; what else cannot be synced says so. Closing a
+        // block device writes them, too (block/bdev.c), and tells of no error.
+        let is_device =
+            || rustix::fs::fstat(job.target).is_ok_and(|to| kind_of(to).is_block_device());
+        if (self.options.durability == Durability::Durable || is_device())
             && let Err(errno) = rustix::fs::fdatasync(job.target)
             && errno != Errno::INVAL
         {

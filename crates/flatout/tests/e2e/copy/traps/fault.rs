@@ -7,6 +7,7 @@ use super::super::copier::copy;
 use super::{ENGINES, under_test};
 use crate::bin::Folder;
 use crate::faulty::{Begin, Fault, Faults, Faulty};
+use crate::filesystem::{Backing, LoopDevice, needs_program};
 use crate::fixture::random_bytes;
 use crate::skip::needs;
 
@@ -174,4 +175,48 @@ fn an_error_on_closing_is_an_error() {
         assert_eq!(faulty.names(), ["a", "b", "c"], "{engine}: litter");
     }
     faulty.finish();
+}
+
+/// Closing a block device writes what the page cache holds of it, and tells of no error.
+#[test]
+fn a_device_that_refuses_bytes_is_no_success() {
+    needs!(under_test());
+    let served = needs!(Faulty::new(Faults::default()));
+    let device = needs!(LoopDevice::inside(served.path(), &vec![0; LENGTH_BYTES], Backing::Cached));
+    let (folder, node) = (Folder::new(), device.path().to_str().unwrap());
+    let bytes = random_bytes(LENGTH_BYTES, 1);
+    fs::write(folder.join("bytes"), &bytes).unwrap();
+    for words in [&["copy", "-H", "-T"][..], &["cp"]] {
+        let ran = |write| {
+            served.restart(|faults| faults.write = write);
+            folder.flatout([words, &["bytes", node]].concat()).run()
+        };
+        let fault = Fault::broken(Begin::AtByte(LENGTH_BYTES as u64 / 2));
+        ran(fault).complains(1, &["writ", node, "Input/output error"]);
+        ran(None).exits(0);
+        assert!(served.bytes("image").as_ref() == Some(&bytes), "{words:?}");
+    }
+    served.restart(|_| {});
+    device.finish();
+    served.finish();
+}
+
+/// What came first of a long file is written while the rest is copied; what came of that is told to who asks.
+#[test]
+fn what_storage_refuses_meanwhile_of_a_long_file_is_a_failure() {
+    needs!(under_test());
+    needs!(needs_program("strace"));
+    let folder = Folder::new();
+    fs::write(folder.join("long"), random_bytes(LENGTH_BYTES, 1)).unwrap();
+    fs::write(folder.join("old"), "what was there").unwrap();
+    for (errno, text) in [("EIO", "Input/output error"), ("ENOSPC", "No space left on device")] {
+        let inject = format!("inject=sync_file_range:error={errno}");
+        for name in ["old", "new"] {
+            let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &inject];
+            let ran = folder.under(&strace, &["copy", "-T", "long", name]).run();
+            assert!(ran.exits(1).stderr.contains(text), "{ran}");
+        }
+        assert_eq!(fs::read(folder.join("old")).unwrap(), b"what was there");
+        assert!(!folder.join("new").exists());
+    }
 }
