@@ -199,8 +199,7 @@ fn untold(mounts: &MountTable, device: DeviceNumber) -> Filesystem {
 
 /// The device of the filesystem of an open file.
 fn device_of(descriptor: BorrowedFd<'_>) -> io::Result<DeviceNumber> {
-    let device = rustix::fs::fstat(descriptor)?.st_dev;
-    Ok(DeviceNumber { major: rustix::fs::major(device), minor: rustix::fs::minor(device) })
+    Ok(DeviceNumber::of(rustix::fs::fstat(descriptor)?.st_dev))
 }
 
 /// What tells the filesystem of an open file from others of this machine, today and after it was

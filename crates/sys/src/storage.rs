@@ -18,7 +18,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, StatxFlags, major, minor, statat, statx};
+use rustix::fs::{AtFlags, FileType, StatxFlags, statat, statx};
 use rustix::io::Errno;
 
 pub use device::DeviceNumber;
@@ -219,29 +219,24 @@ const LOOK: stack::Look = stack::Look { locate: origin_of_path, size_bytes };
 
 fn origin(directory: BorrowedFd<'_>, path: &Path, flags: AtFlags) -> io::Result<Origin> {
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
-    let facts = match statx(directory, path, flags, wanted) {
+    let (mount_id, mode, filesystem_device, itself) = match statx(directory, path, flags, wanted) {
         // No such call before Linux 4.11, nor where an old container's filter knows none.
-        Err(Errno::NOSYS | Errno::PERM) => return origin_by_stat(directory, path, flags),
-        looked => looked?,
+        Err(Errno::NOSYS | Errno::PERM) => {
+            let facts = statat(directory, path, flags)?;
+            let [device, itself] = [facts.st_dev, facts.st_rdev].map(DeviceNumber::of);
+            (None, facts.st_mode, device, itself)
+        }
+        looked => {
+            let facts = looked?;
+            let is_told = facts.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+            let number = |major, minor| DeviceNumber { major, minor };
+            let device = number(facts.stx_dev_major, facts.stx_dev_minor);
+            let itself = number(facts.stx_rdev_major, facts.stx_rdev_minor);
+            (is_told.then_some(facts.stx_mnt_id), facts.stx_mode.into(), device, itself)
+        }
     };
-    let is_block = FileType::from_raw_mode(facts.stx_mode.into()) == FileType::BlockDevice;
-    let number = |major, minor| DeviceNumber { major, minor };
-    Ok(Origin {
-        mount_id: (facts.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(facts.stx_mnt_id),
-        filesystem_device: number(facts.stx_dev_major, facts.stx_dev_minor),
-        node: is_block.then(|| number(facts.stx_rdev_major, facts.stx_rdev_minor)),
-    })
-}
-
-fn origin_by_stat(directory: BorrowedFd<'_>, path: &Path, flags: AtFlags) -> io::Result<Origin> {
-    let facts = statat(directory, path, flags)?;
-    let is_block = FileType::from_raw_mode(facts.st_mode) == FileType::BlockDevice;
-    let number = |device| DeviceNumber { major: major(device), minor: minor(device) };
-    Ok(Origin {
-        mount_id: None,
-        filesystem_device: number(facts.st_dev),
-        node: is_block.then(|| number(facts.st_rdev)),
-    })
+    let is_block = FileType::from_raw_mode(mode) == FileType::BlockDevice;
+    Ok(Origin { mount_id, filesystem_device, node: is_block.then_some(itself) })
 }
 
 fn origin_of_path(root: &Path, _: &MountTable, path: &Path) -> Option<Origin> {

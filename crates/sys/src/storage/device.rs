@@ -13,6 +13,13 @@ pub struct DeviceNumber {
     pub minor: u32,
 }
 
+impl DeviceNumber {
+    /// That of `st_dev` or `st_rdev`.
+    pub(crate) fn of(device: u64) -> Self {
+        Self { major: rustix::fs::major(device), minor: rustix::fs::minor(device) }
+    }
+}
+
 impl fmt::Display for DeviceNumber {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}:{}", self.major, self.minor)

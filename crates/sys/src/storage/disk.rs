@@ -122,25 +122,24 @@ fn transport(folder: &Path, name: &str) -> Option<String> {
     is_scsi.then(|| scsi_transport(folder).to_owned())
 }
 
+/// Buses of SCSI disks, by the folders in their paths.
+const BUSES: &[(&str, &str)] = &[
+    ("usb", "usb"),
+    ("ata", "sata"),
+    ("session", "iscsi"),
+    ("rport-", "fibre channel"),
+    ("end_device-", "sas"),
+    ("virtio", "virtio-scsi"),
+];
+
 fn scsi_transport(folder: &Path) -> &'static str {
-    let parts: Vec<_> =
-        folder.components().map(|part| part.as_os_str().to_string_lossy()).collect();
-    let passes = |prefix| parts.iter().any(|part| is_numbered(part, prefix));
-    if passes("usb") {
-        "usb"
-    } else if passes("ata") {
-        "sata"
-    } else if passes("session") {
-        "iscsi"
-    } else if parts.iter().any(|part| part.starts_with("rport-")) {
-        "fibre channel"
-    } else if parts.iter().any(|part| part.starts_with("end_device-")) {
-        "sas"
-    } else if passes("virtio") {
-        "virtio-scsi"
-    } else {
-        "scsi"
-    }
+    let passes = |bus: &str| {
+        folder.components().any(|part| {
+            let part = part.as_os_str().to_string_lossy();
+            is_numbered(&part, bus) || bus.ends_with('-') && part.starts_with(bus)
+        })
+    };
+    BUSES.iter().find(|(bus, _)| passes(bus)).map_or("scsi", |(_, transport)| transport)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use super::DeviceNumber;
-use crate::attribute::{self, whole};
+use crate::attribute::whole;
 use crate::quota::{Levels, Version};
 
 /// The limits that one group sets on one disk; `None` where it sets none.
@@ -30,20 +30,12 @@ pub struct IoLimit {
 
 /// The limits on these devices that bind this process, innermost group first.
 ///
-/// Limits are set on whole disks, so a partition stands for its disk as well. All devices of a
-/// chain should be given: a limit may sit on a layer in the middle.
+/// All devices of a chain should be given: limits are set on whole disks, not on partitions, and may sit on a
+/// layer in the middle.
 ///
 /// Cost: two small files, and one or four more per level of groups.
 pub fn limits(root: &Path, devices: &[DeviceNumber]) -> Vec<IoLimit> {
     let [Some(levels)] = Levels::discover(root, ["blkio"]) else { return Vec::new() };
-    let mut wanted = Vec::new();
-    for device in devices {
-        for device in std::iter::once(*device).chain(disk_of(root, *device)) {
-            if !wanted.contains(&device) {
-                wanted.push(device);
-            }
-        }
-    }
     let Some(top) = levels.folders.last() else { return Vec::new() };
     let binding = match levels.version {
         Version::V1 => &levels.folders[..1],
@@ -57,16 +49,9 @@ pub fn limits(root: &Path, devices: &[DeviceNumber]) -> Vec<IoLimit> {
             Version::V1 => read_v1(folder, &group),
             Version::V2 => read_v2(folder, &group),
         };
-        found.extend(all.into_iter().filter(|limit| wanted.contains(&limit.device)));
+        found.extend(all.into_iter().filter(|limit| devices.contains(&limit.device)));
     }
     found
-}
-
-/// The disk that a partition is on.
-fn disk_of(root: &Path, device: DeviceNumber) -> Option<DeviceNumber> {
-    let folder = root.join(format!("sys/dev/block/{device}")).canonicalize().ok()?;
-    folder.join("partition").exists().then_some(())?;
-    attribute::text(folder.parent()?, "dev")?.parse().ok()
 }
 
 impl IoLimit {
@@ -142,7 +127,7 @@ mod tests {
     const SDA1: DeviceNumber = DeviceNumber { major: 8, minor: 1 };
 
     #[test]
-    fn version_2_gives_each_ancestor_and_a_partition_obeys_its_disk() {
+    fn version_2_gives_each_ancestor() {
         let tree = Tree::new(&[
             ("proc/self/cgroup", "0::/outer/inner\n"),
             (
@@ -154,11 +139,8 @@ mod tests {
                 "sys/fs/cgroup/outer/inner/io.max",
                 "8:16 rbps=1 wbps=1 riops=1 wiops=1\n8:0 rbps=5 wbps=max riops=max wiops=120\n",
             ),
-            ("sys/devices/pci/sda/sda1/partition", "1\n"),
         ]);
-        tree.device("pci/sda", "8:0");
-        tree.device("pci/sda/sda1", "8:1");
-        let found = limits(tree.root(), &[SDA1]);
+        let found = limits(tree.root(), &[SDA1, SDA]);
         let inner = IoLimit {
             read_bytes_per_s: Some(5),
             write_operations_per_s: Some(120),

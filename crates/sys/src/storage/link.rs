@@ -80,11 +80,9 @@ fn parse_pci(speed: &str, lanes: u64) -> Option<Link> {
     (bytes_per_s > 0).then(|| Link { name: format!("PCIe {generation} x{lanes}"), bytes_per_s })
 }
 
-/// `6.0` as 60. More than one decimal place is cut off.
+/// `6.0` as 60.
 fn parse_tenths(text: &str) -> Option<u64> {
-    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
-    let tenth = part.get(..1)?.parse::<u64>().ok()?;
-    whole.parse::<u64>().ok()?.checked_mul(10)?.checked_add(tenth)
+    text.parse().ok().map(|number: f64| (number * 10.0) as u64)
 }
 
 /// The folder of an `ata3` in the disk's path holds `link3/ata_link/link3/sata_spd`.

@@ -195,12 +195,8 @@ pub fn decode(field: &[u8]) -> OsString {
 }
 
 fn octal(digits: &[u8]) -> Option<u8> {
-    let digits = digits.get(..3)?;
-    let value = digits.iter().try_fold(0_u32, |value, digit| {
-        let digit = digit.checked_sub(b'0').filter(|digit| *digit < 8)?;
-        Some(value * 8 + u32::from(digit))
-    })?;
-    u8::try_from(value).ok()
+    let digits = digits.get(..3).filter(|digits| digits[0] != b'+')?;
+    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
 }
 
 fn path_of(bytes: Vec<u8>) -> PathBuf {

@@ -204,9 +204,7 @@ impl<'a> Walk<'a> {
         if let Ok(facts) = fs::metadata(self.below_root(path))
             && facts.file_type().is_block_device()
         {
-            let number = facts.rdev();
-            let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-            return Some(DeviceNumber { major, minor });
+            return Some(DeviceNumber::of(facts.rdev()));
         }
         let name = path.strip_prefix("/dev").ok()?;
         // A slash in a device's name is an exclamation mark in `/sys`.
@@ -306,13 +304,12 @@ impl<'a> Walk<'a> {
 
 /// The path without the backslashes that only protect the byte behind them.
 fn without_escapes(path: &Path) -> PathBuf {
-    let mut bytes = path.as_os_str().as_bytes().iter();
-    let mut plain = Vec::new();
-    while let Some(&byte) = bytes.next() {
-        let kept = if byte == b'\\' { bytes.next().copied().unwrap_or(byte) } else { byte };
-        plain.push(kept);
-    }
-    std::ffi::OsString::from_vec(plain).into()
+    let mut bytes = path.as_os_str().as_bytes().iter().copied();
+    let plain = std::iter::from_fn(|| match bytes.next()? {
+        b'\\' => bytes.next().or(Some(b'\\')),
+        byte => Some(byte),
+    });
+    std::ffi::OsString::from_vec(plain.collect()).into()
 }
 
 /// Whether a file has a length and no bytes of its own. With `metacopy=on` an overlay copies owner,
