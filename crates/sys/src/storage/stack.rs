@@ -65,8 +65,11 @@ impl<'a> Walk<'a> {
         self.mounts.of(origin, path).map(|mount| mount.filesystem.clone())
     }
 
-    /// Goes on in the filesystem that a place lies in.
+    /// Goes on in the filesystem that a place lies in, or in the device that it is.
     fn place(&mut self, origin: &Origin, path: &Path) -> bool {
+        if let Some(device) = origin.node {
+            return self.device(device);
+        }
         let mounts = self.mounts;
         match mounts.of(origin, path) {
             Some(mount) => self.mount(mount, path),

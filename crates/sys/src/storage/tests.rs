@@ -18,7 +18,8 @@ fn locate_by_table(_: &Path, mounts: &MountTable, path: &Path) -> Option<Origin>
         return None;
     }
     let mount = mounts.above(path, |_| true)?;
-    Some(Origin { mount_id: Some(mount.id), filesystem_device: mount.device, node: None })
+    let node = (path == "/dev/sdb").then_some(number(8, 16));
+    Some(Origin { mount_id: Some(mount.id), filesystem_device: mount.device, node })
 }
 
 /// In place of statfs: what the table of these tests says of containers.
@@ -283,6 +284,19 @@ fn an_array_is_followed_by_all_its_disks() {
     assert_eq!(disk.transport.as_deref(), Some("sata"));
     assert_eq!(disk.link.as_ref().map(|link| link.bytes_per_s), Some(600_000_000));
     assert_eq!(disk.model, None, "nothing is made up");
+}
+
+/// As `losetup --sector-size 4096 /dev/sdb` makes it: the node lies in memory, its bytes do not.
+#[test]
+fn a_loop_device_over_a_device_lies_on_its_disk() {
+    let tree = server();
+    tree.device("virtual/block/loop7", "7:7");
+    tree.file("sys/devices/virtual/block/loop7/loop/backing_file", b"/dev/sdb\n");
+    let (mounts, node) = (MountTable::read(tree.root()), Some(number(7, 7)));
+    let origin = Origin { mount_id: None, filesystem_device: number(0, 6), node };
+    let chain = build(tree.root(), &mounts, TABLE, origin, Path::new("/dev/loop7"), "devtmpfs");
+    assert_eq!(words(&chain), ["loop7 in /dev/sdb direct None", "disk sdb"]);
+    assert_eq!((chain.ground(), &*chain.disks), (Some(Nature::Disk), &[number(8, 16)][..]));
 }
 
 #[test]
