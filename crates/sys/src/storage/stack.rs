@@ -211,9 +211,8 @@ impl<'a> Walk<'a> {
         }
         let name = path.strip_prefix("/dev").ok()?;
         // A slash in a device's name is an exclamation mark in `/sys`.
-        let name: Vec<u8> = name.as_os_str().as_bytes().to_vec();
-        let name: Vec<u8> =
-            name.into_iter().map(|byte| if byte == b'/' { b'!' } else { byte }).collect();
+        let name = name.as_os_str().as_bytes().iter();
+        let name: Vec<u8> = name.map(|&byte| if byte == b'/' { b'!' } else { byte }).collect();
         number(&self.root.join("sys/class/block").join(OsStr::from_bytes(&name)))
     }
 

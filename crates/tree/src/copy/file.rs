@@ -17,7 +17,6 @@ mod together;
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use flatout_sys::page_cache;
 use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 
@@ -223,7 +222,7 @@ fn fill(
     };
     // What is that long may be on its way to storage by now.
     if copied.bytes_moved >= MUCH_BYTES {
-        page_cache::written_back(to).map_err(target("write"))?;
+        flatout_sys::page_cache::written_back(to).map_err(target("write"))?;
     }
     let mut state = state(lane, opened, copied.length_bytes)?;
     if matches!(state, State::Grew | State::Untold | State::Touched) {
