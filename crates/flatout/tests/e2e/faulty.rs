@@ -124,6 +124,8 @@ pub struct Faults {
     pub name_bytes: usize,
     /// Whether attributes and lists are accepted and forgotten; otherwise there are none.
     pub forgets_attributes: bool,
+    /// Whether each file has a list of its permissions, which cannot be removed (NFSv4).
+    pub has_lists: bool,
 }
 
 impl Default for Faults {
@@ -160,6 +162,7 @@ impl Default for Faults {
             leaves_out: false,
             name_bytes: 255,
             forgets_attributes: false,
+            has_lists: false,
         }
     }
 }

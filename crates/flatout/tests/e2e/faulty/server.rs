@@ -203,6 +203,21 @@ impl Filesystem for Server {
         reply.error(if forgets { Errno::NO_XATTR } else { Errno::ENOSYS });
     }
 
+    fn listxattr(&self, _: &Request, _: INodeNo, size: u32, reply: ReplyXattr) {
+        let all = b"system.nfs4_acl\0";
+        match self.state().faults.has_lists {
+            true if size == 0 => reply.size(all.len() as u32),
+            true if (size as usize) < all.len() => reply.error(Errno::ERANGE),
+            true => reply.data(all),
+            false => reply.error(Errno::ENOSYS),
+        }
+    }
+
+    fn removexattr(&self, _: &Request, _: INodeNo, _name: &OsStr, reply: ReplyEmpty) {
+        let has_lists = self.state().faults.has_lists;
+        reply.error(if has_lists { Errno::EINVAL } else { Errno::ENOSYS });
+    }
+
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let refused = self.state().faults.unlink;
         match refused {

@@ -80,10 +80,11 @@ fn wanted_by(name: &CStr) -> Option<Preserve> {
 }
 
 /// Whether what was there before loses it if its source has not got it. What the system
-/// writes by itself (labels, checksums) stays.
+/// writes by itself (labels, checksums) stays, and so do lists that a server shows of each file (NFSv4), which
+/// nobody can remove.
 fn is_removable(name: &CStr) -> bool {
-    is_list(name)
-        || matches!(loss(name), Loss::Capability | Loss::UserAttribute | Loss::TrustedAttribute)
+    use Loss::{Acl, Capability, TrustedAttribute, UserAttribute};
+    matches!(loss(name), Acl | Capability | UserAttribute | TrustedAttribute)
 }
 
 impl Attributes<'_> {

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 
-use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
+use rustix::fs::{CWD, FileType, IFlags, Mode, ioctl_getflags, ioctl_setflags, mknodat};
 
 use super::super::copier::{copy, under_test};
 use super::super::entry::{chmod, date, set};
@@ -128,14 +128,7 @@ fn default_lists_of_the_target_hand_nothing_down() {
     fs::write(tree.join("sub/secret"), "s").unwrap();
     chmod(&tree.join("secret"), 0o600);
     chmod(&tree.join("sub"), 0o700);
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        tree.join("fifo"),
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RUSR,
-        0,
-    )
-    .unwrap();
+    mknodat(CWD, tree.join("fifo"), FileType::Fifo, Mode::RUSR, 0).unwrap();
     fs::create_dir(&place).unwrap();
     set(&place, Acl::Default.attribute(), &acl([7, 7, 7, 7, 7, 7]));
     copies_whole(&[], &tree, &place.join("copy"));
@@ -305,6 +298,26 @@ fn lists_that_a_server_accepts_and_forgets_are_no_success() {
     for name in ["a", "b"] {
         let mode = fs::metadata(target.join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "the group had nothing");
+    }
+    faulty.finish();
+}
+
+/// NFSv4 makes one of each mode.
+#[test]
+fn a_list_that_a_server_shows_of_each_file_is_no_failure() {
+    let faulty = needs!(Faulty::new(Faults { has_lists: true, ..Faults::default() }));
+    let folder = Folder::new();
+    let (tree, _) = pair(&folder);
+    fs::create_dir_all(tree.join("sub")).unwrap();
+    fs::write(tree.join("sub/file"), "x").unwrap();
+    mknodat(CWD, tree.join("fifo"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+    let target = faulty.path().join("copy");
+    for words in [&["-T"][..], &["-T"], &["-T", "--quick-check", "--delete"], &["-Tu"]] {
+        let ran = copy(words, &tree, &target);
+        ran.exits(0);
+        assert!(!ran.stderr.contains("list of"), "{ran}");
+        let mode = fs::symlink_metadata(target.join("fifo")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o400, "{ran}");
     }
     faulty.finish();
 }
