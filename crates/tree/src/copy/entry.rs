@@ -10,7 +10,9 @@ use rustix::fs::{AtFlags, Stat, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
 use super::attributes::{self, Place};
+use super::existing::OVERWRITE;
 use super::links::{self, Met, nanoseconds};
+use super::peculiar::{MADE_UP, is_made_up};
 use super::standing::is_read;
 use super::{Action, Copy, Directory, Identity, Pair, Refusal, Side, content, identity};
 use crate::file_data::{find, kind_of, look};
@@ -100,7 +102,16 @@ impl<'e> Entry<'e> {
 
     /// What bears the name in the target; `None`: nothing.
     pub(super) fn in_the_way(&self) -> Result<Option<Stat>, Trouble> {
+        self.refuse_made_up()?;
         find(self.pair.target(), self.target).map_err(target("examine"))
+    }
+
+    /// Refuses to take for a copy what has another name, and bears this one besides.
+    pub(super) fn refuse_made_up(&self) -> Result<(), Trouble> {
+        match is_made_up(self.pair.target(), self.target) {
+            true => Err(refused(OVERWRITE, MADE_UP)),
+            false => Ok(()),
+        }
     }
 
     /// Whether what is there becomes what the source is, of whatever kind: in a mirror, but not for what is named.

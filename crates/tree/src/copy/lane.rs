@@ -205,6 +205,7 @@ impl<'c> Lane<'c> {
     fn copied(&mut self, entry: Entry<'_>, mut kind: FileType) -> Result<Option<Outcome>, Trouble> {
         let copy = self.copy;
         let is_plan = copy.is_plan();
+        entry.refuse_made_up()?;
         let peculiar = copy.peculiarities.of(entry.directory);
         let care = peculiar.as_ref().map(|names| names.care(entry)).transpose()?;
         if copy.selection.has_limits() && !copy.selection.is_within(&entry.facts()?) {

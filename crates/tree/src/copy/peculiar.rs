@@ -23,6 +23,7 @@ use crate::lock::lock;
 /// Names of one directory that are compared with each other at most.
 const MOST_COMPARED: usize = 1 << 16;
 pub(super) const ONE_NAME: &str = "another name of the source is the same name here";
+pub(super) const MADE_UP: &str = "what is there has a longer name, and this one besides";
 
 /// What is peculiar about the names of a directory.
 #[derive(Debug, Default)]
@@ -59,18 +60,6 @@ impl Names {
             self.found.alike.insert(key);
         }
         self.found.has_temporary |= !kind.is_dir() && is_temporary(name);
-    }
-
-    /// Whether another directory of these has the same name in the target.
-    pub(super) fn is_taken(&self, name: &CStr, pair: &Pair) -> bool {
-        let Some(other) = self.directories.get(&key(name)).filter(|other| ***other != *name) else {
-            return false;
-        };
-        let found = [name, other].map(|name| look(pair.target(), name));
-        let [Ok(one), Ok(found)] = found else { return false };
-        identity(&one) == identity(&found)
-            || may_number_spellings(pair.target())
-                && !has_spellings(pair.target(), &[name, other.as_c_str()])
     }
 
     fn compare(&mut self) {
@@ -144,16 +133,45 @@ fn may_number_spellings(directory: BorrowedFd<'_>) -> bool {
 /// Cost: it is listed.
 fn has_spellings(directory: BorrowedFd<'_>, names: &[&CStr]) -> bool {
     let mut missing: HashSet<&CStr> = names.iter().copied().collect();
-    let opened = rustix::fs::openat(directory, c".", DIRECTORY, Mode::empty());
-    let _listed = opened.is_ok_and(|directory| {
-        let all = Lister::default().each(directory.as_fd(), |name, _| {
-            missing.remove(name);
-            let is_over = missing.is_empty();
-            if is_over { Err(Refusal::because("list", "all were found")) } else { Ok(()) }
-        });
-        all.is_ok()
+    lists(directory, |name| {
+        missing.remove(name);
+        missing.is_empty()
+    })
+    .is_some_and(|has_all| has_all)
+}
+
+/// Whether a directory lists names until `is_last` says so; `None`: it cannot be listed.
+fn lists(directory: BorrowedFd<'_>, mut is_last: impl FnMut(&CStr) -> bool) -> Option<bool> {
+    let mut is_over = false;
+    let opened = rustix::fs::openat(directory, c".", DIRECTORY, Mode::empty()).ok()?;
+    let listed = Lister::default().each(opened.as_fd(), |name, _| {
+        is_over = is_last(name);
+        if is_over { Err(Refusal::because("list", "all were found")) } else { Ok(()) }
     });
-    missing.is_empty()
+    (is_over || listed.is_ok()).then_some(is_over)
+}
+
+/// Whether what bears a name in the target has another one, for which the filesystem made this one up
+/// (`LONGFI~1.TXT`): it is not listed.
+///
+/// Cost: the directory is listed, where the name looks so and the filesystem may do that.
+pub(super) fn is_made_up(directory: BorrowedFd<'_>, name: &CStr) -> bool {
+    // At most eight letters, with a number at their end, and three behind a dot.
+    let mut parts = name.to_bytes().splitn(2, |byte| *byte == b'.');
+    let [base, rest] = [(); 2].map(|()| parts.next().unwrap_or_default());
+    let number = base.rsplit(|byte| *byte == b'~').next().unwrap_or_default();
+    let has_number =
+        !number.is_empty() && number.len() < base.len() && number.iter().all(u8::is_ascii_digit);
+    let may_make_up = || {
+        flatout_sys::filesystem::of(directory)
+            .is_ok_and(|found| found.is_served() || matches!(found.name, "vfat" | "ntfs3"))
+    };
+    has_number
+        && base.len() <= 8
+        && rest.len() <= 3
+        && may_make_up()
+        && look(directory, name).is_ok()
+        && lists(directory, |other| key(other) == key(name)) == Some(false)
 }
 
 impl Copy<'_> {
@@ -294,7 +312,7 @@ impl Care<'_> {
 
 /// A number that names have in common if a filesystem may take them for one: without case, without dots and
 /// spaces at the end, and without letters that may be written as a letter and a mark, or were (Unicode's normal
-/// forms, in the scripts of Europe). Of those of Japan and Korea the marks are left out, and syllables taken
+/// forms, in the scripts of Europe, the Near East and India). Of those of Japan and Korea the marks are left out, and syllables taken
 /// apart: in their directories most names would be alike.
 pub(super) fn key(name: &CStr) -> u64 {
     let bytes = name.to_bytes();
@@ -305,10 +323,12 @@ pub(super) fn key(name: &CStr) -> u64 {
         Ok(text) if !text.is_ascii() => {
             let mut folded = String::new();
             let mut has_letter = false;
-            for letter in text.to_uppercase().chars().flat_map(char::to_lowercase) {
-                if matches!(letter, '\u{3099}' | '\u{309a}') {
+            // Once more, for a capital ß.
+            let text = text.to_lowercase().to_uppercase();
+            for letter in text.chars().flat_map(char::to_lowercase) {
+                if matches!(letter, '\u{3099}' | '\u{309a}') || is_ignored(letter) {
                     // What it stands on is written without it, too.
-                } else if matches!(letter, '\u{300}'..='\u{36f}') {
+                } else if is_mark(letter) {
                     // The letter that it stands on goes with the first one.
                     let _letter = has_letter.then(|| folded.pop());
                     has_letter = false;
@@ -348,12 +368,39 @@ fn parts(letter: char) -> [Option<char>; 3] {
     [first, second, third].map(|code| char::from_u32(code).filter(|_| code > 0))
 }
 
-/// Whether it may be written in parts; of small letters, for that is asked of no others.
+/// Whether it may be written in parts, or is a part itself; of small letters, for that is asked of no others.
 fn is_composed(letter: char) -> bool {
     matches!(letter,
-        '\u{c0}'..='\u{24f}' | '\u{1e00}'..='\u{1fff}'
+        '\u{c0}'..='\u{24f}' | '\u{1e00}'..='\u{1fff}' | '\u{2190}'..='\u{22ff}'
         | '\u{390}' | '\u{3ac}'..='\u{3b0}' | '\u{3ca}'..='\u{3ce}'
-        | 'й' | 'ѐ' | 'ё' | 'ѓ' | 'ї' | 'ќ'..='ў' | 'ѷ' | '\u{4c1}'..='\u{4f9}')
+        | 'й' | 'ѐ' | 'ё' | 'ѓ' | 'ї' | 'ќ'..='ў' | 'ѷ' | '\u{4c1}'..='\u{4f9}'
+        | '\u{622}'..='\u{626}' | '\u{6c0}' | '\u{6c2}' | '\u{6d3}' | '\u{fb1d}'..='\u{fb4e}')
+        || in_script_of_india(letter).is_some_and(
+            |place| matches!(place, 5..=0x14 | 0x29 | 0x31 | 0x33 | 0x34 | 0x36 | 0x3e..=0x5f),
+        )
+}
+
+/// Whether it stands on the letter before it, and both may be written as one.
+fn is_mark(letter: char) -> bool {
+    matches!(letter,
+        '\u{300}'..='\u{36f}' | '\u{5b0}'..='\u{5c2}' | '\u{653}'..='\u{655}')
+        || in_script_of_india(letter) == Some(0x3c)
+}
+
+/// The place of a letter in its script, which is the same in all scripts of India.
+fn in_script_of_india(letter: char) -> Option<u32> {
+    matches!(letter, '\u{900}'..='\u{dff}').then_some(u32::from(letter) % 0x80)
+}
+
+/// Whether ext4 and f2fs, where they fold, compare names without it (Unicode's Default_Ignorable_Code_Point):
+/// soft hyphens, what joins or parts letters, variants of emojis.
+fn is_ignored(letter: char) -> bool {
+    matches!(letter,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{2000}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -365,6 +412,15 @@ mod tests {
         for (one, other) in [
             (c"README", c"readme"),
             (c"Straße", c"STRASSE"),
+            (c"STRA\u{1e9e}E", c"STRASSE"),
+            (c"so\u{ad}ft", c"soft"),
+            (c"\u{2764}\u{fe0f}.png", c"\u{2764}.png"),
+            (c"\u{623}\u{62d}\u{645}\u{62f}", c"\u{627}\u{654}\u{62d}\u{645}\u{62f}"),
+            (c"\u{9a6}\u{9cb}", c"\u{9a6}\u{9c7}\u{9be}"),
+            (c"\u{b94}", c"\u{b92}\u{bd7}"),
+            (c"\u{915}\u{93c}1", c"\u{958}1"),
+            (c"\u{5e9}\u{5c1}", c"\u{fb2a}"),
+            (c"a\u{2260}b", c"a=\u{338}b"),
             (c"\u{c9}t\u{e9}", c"\u{e9}T\u{c9}"),
             (c"\u{212a}", c"k"),
             (c"name. .", c"NAME"),
@@ -384,6 +440,8 @@ mod tests {
             (c"caf\u{e9}", c"cafe"),
             (c"мой", c"мои"),
             (c"\u{d55c}.txt", c"\u{ae00}.txt"),
+            (c"\u{62d}\u{645}", c"\u{645}\u{62d}"),
+            (c"\u{915}", c"\u{916}"),
             (c"\u{30e1}\u{30e2}", c"\u{30c6}\u{30b9}\u{30c8}"),
             (c"\u{304b}", c"\u{30ab}"),
         ] {

@@ -20,7 +20,7 @@ use rustix::io::Errno;
 
 use super::directory::{Access, Found, Listing, Origin};
 use super::listing::Lister;
-use super::peculiar::{self, ONE_NAME};
+use super::peculiar;
 use super::sieve::Sieve;
 use super::temporary::is_temporary;
 use super::{
@@ -126,7 +126,8 @@ fn enter(entry: Entry<'_>, mut origin: Origin) -> (Origin, Result<(Pair, Access)
         Err(trouble) => return (origin, Err(trouble)),
         Ok(care) => care.filter(|_| !entry.copy.is_plan()),
     };
-    let opened = open_source(entry).and_then(|(from, facts, access)| {
+    let opened = entry.refuse_made_up().and_then(|()| {
+        let (from, facts, access) = open_source(entry)?;
         let aside;
         (origin, aside) = mirror::directory_aside(entry, origin, access)?;
         let name = aside.as_deref().unwrap_or(entry.target);
@@ -245,9 +246,6 @@ fn read_names(
             Ok(()) => {
                 listed.fresh.push(name, kind)?;
                 return hand_out(copy, hire, directory, &mut listed.fresh);
-            }
-            Err(Errno::EXIST) if listed.names.is_taken(name, pair) => {
-                Refusal::because(MAKE, ONE_NAME)
             }
             Err(Errno::EXIST) => return listed.existing.push(name, kind),
             // That there is no room was said.

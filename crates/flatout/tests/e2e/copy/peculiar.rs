@@ -90,6 +90,36 @@ fn names_that_the_target_takes_for_one_and_numbers_as_two_are_refused() {
     one_name(needs!(Faulty::new(faults)));
 }
 
+/// As `LONGFI~1.TXT` of vfat, which is the name of a file that is called otherwise.
+#[test]
+fn a_short_name_that_the_target_made_up_is_no_way_to_another_file() {
+    let faulty = needs!(Faulty::new(Faults { folds: true, ..Faults::default() }));
+    let folder = Folder::new();
+    let [long, short] = ["longfilename.txt", "longfi~1.txt"];
+    for (kind, at) in [("file", ""), ("directory", "/in")] {
+        for name in [long, short, "other~1.txt"] {
+            let path = folder.join(&format!("{kind}/{name}{at}"));
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, name).unwrap();
+        }
+        for words in ["copy", "copy --in-place", "copy --checksum --delete", "cp -a"] {
+            let target = faulty.path().join(format!("{kind}{words}"));
+            fs::create_dir_all(target.join(format!("{long}{at}")).parent().unwrap()).unwrap();
+            fs::write(target.join(format!("{long}{at}")), "there").unwrap();
+            for _ in 0..2 {
+                let words = words.split(' ').chain(["-T", kind, target.to_str().unwrap()]);
+                let ran = folder.flatout(words.collect::<Vec<_>>()).run();
+                ran.complains(1, &["longfi~1.txt", "longer name"]);
+                for name in [long, "other~1.txt"] {
+                    let found = fs::read_to_string(target.join(format!("{name}{at}")));
+                    assert_eq!(found.unwrap(), name, "{ran}");
+                }
+            }
+        }
+    }
+    faulty.finish();
+}
+
 /// Names of which the target has one.
 fn one_name(faulty: Faulty) {
     let folder = Folder::new();

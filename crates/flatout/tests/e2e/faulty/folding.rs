@@ -1,5 +1,5 @@
-//! Names as a filesystem has them that takes no notice of case, nor of how é is written, and keeps the spelling
-//! that it was given.
+//! Names as a filesystem has them that takes no notice of case, nor of how é is written, keeps the spelling
+//! that it was given, and makes up a short name for each long one.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -19,13 +19,22 @@ pub fn plain(number: u64) -> u64 {
     number & ((1 << SPELLING_SHIFT) - 1)
 }
 
+/// The name that a long one has besides.
+fn made_up(name: &str) -> Option<String> {
+    let (base, ending) = name.rsplit_once('.')?;
+    (base.len() > 8 && ending.len() == 3).then(|| format!("{:.6}~1.{ending}", base))
+}
+
 impl State {
     /// The place that is meant: where names fold, one that is there under another spelling.
     pub fn meant(&self, place: Place) -> Place {
         let plain = |name: &OsStr| {
             name.to_string_lossy().replace("e\u{301}", "\u{e9}").to_ascii_lowercase()
         };
-        let is_one = |known: &&Place| known.0 == place.0 && plain(&known.1) == plain(&place.1);
+        let is_one = |known: &&Place| {
+            let (known, name) = ((known.0, plain(&known.1)), plain(&place.1));
+            known.0 == place.0 && (known.1 == name || made_up(&known.1) == Some(name))
+        };
         let mut known = self.names.keys().filter(|_| self.faults.folds);
         known.find(is_one).cloned().unwrap_or(place)
     }

@@ -46,13 +46,10 @@ impl Linking {
     }
 }
 
-/// Whether an answer of linkat(2) means that a link cannot be had here: too many of them, another
-/// filesystem or mount, a filesystem without links, a file that may not get any
-/// (`fs.protected_hardlinks`, an immutable one).
-fn means_cannot(errno: Errno) -> bool {
-    // EOPNOTSUPP is the same number as ENOTSUP; ENOSYS comes from FUSE.
-    [Errno::MLINK, Errno::XDEV, Errno::PERM, Errno::OPNOTSUPP, Errno::NOSYS].contains(&errno)
-}
+/// Answers of linkat(2) that mean that a link cannot be had here: too many of them, another filesystem or mount, a
+/// filesystem without links (ENOSYS comes from FUSE), a file that may not get any (`fs.protected_hardlinks`, an
+/// immutable one).
+const CANNOT: [Errno; 5] = [Errno::MLINK, Errno::XDEV, Errno::PERM, Errno::OPNOTSUPP, Errno::NOSYS];
 
 /// Makes `name` in the directory `to` another name of a copy.
 ///
@@ -70,7 +67,7 @@ pub(in crate::copy) fn link(
     let Some(source) = file else { return Ok(Linking::Lost) };
     match link_inode(source, to, name) {
         Ok(()) => Ok(Linking::Made),
-        Err(errno) if means_cannot(errno) => Ok(Linking::Cannot(errno)),
+        Err(errno) if CANNOT.contains(&errno) => Ok(Linking::Cannot(errno)),
         // Its last name was removed between the two calls.
         Err(Errno::NOENT) => Ok(Linking::Lost),
         Err(errno) => Err(Refusal::of(LINK)(errno)),
