@@ -133,11 +133,8 @@ fn may_number_spellings(directory: BorrowedFd<'_>) -> bool {
 /// Cost: it is listed.
 fn has_spellings(directory: BorrowedFd<'_>, names: &[&CStr]) -> bool {
     let mut missing: HashSet<&CStr> = names.iter().copied().collect();
-    lists(directory, |name| {
-        missing.remove(name);
-        missing.is_empty()
-    })
-    .is_some_and(|has_all| has_all)
+    let has_all = |name: &CStr| missing.remove(name) && missing.is_empty();
+    lists(directory, has_all) == Some(true)
 }
 
 /// Whether a directory lists names until `is_last` says so; `None`: it cannot be listed.
@@ -162,14 +159,11 @@ pub(super) fn is_made_up(directory: BorrowedFd<'_>, name: &CStr) -> bool {
     let number = base.rsplit(|byte| *byte == b'~').next().unwrap_or_default();
     let has_number =
         !number.is_empty() && number.len() < base.len() && number.iter().all(u8::is_ascii_digit);
-    let may_make_up = || {
-        flatout_sys::filesystem::of(directory)
-            .is_ok_and(|found| found.is_served() || matches!(found.name, "vfat" | "ntfs3"))
-    };
     has_number
         && base.len() <= 8
         && rest.len() <= 3
-        && may_make_up()
+        && flatout_sys::filesystem::of(directory)
+            .is_ok_and(|found| found.is_served() || matches!(found.name, "vfat" | "ntfs3"))
         && look(directory, name).is_ok()
         && lists(directory, |other| key(other) == key(name)) == Some(false)
 }
@@ -323,9 +317,8 @@ pub(super) fn key(name: &CStr) -> u64 {
         Ok(text) if !text.is_ascii() => {
             let mut folded = String::new();
             let mut has_letter = false;
-            // Once more, for a capital ß.
-            let text = text.to_lowercase().to_uppercase();
-            for letter in text.chars().flat_map(char::to_lowercase) {
+            // There is a capital ß, which is none of ss.
+            for letter in text.to_lowercase().to_uppercase().chars().flat_map(char::to_lowercase) {
                 if matches!(letter, '\u{3099}' | '\u{309a}') || is_ignored(letter) {
                     // What it stands on is written without it, too.
                 } else if is_mark(letter) {
@@ -399,8 +392,7 @@ fn is_ignored(letter: char) -> bool {
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
         | '\u{180b}'..='\u{180f}' | '\u{2000}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
-        | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-        | '\u{e0000}'..='\u{e0fff}')
+        | '\u{fff0}'..='\u{fff8}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
