@@ -5,6 +5,7 @@
 //! the mount is looked at and the tightest one counts. See cgroups(7) and the kernel's
 //! `admin-guide/cgroup-v2`.
 
+use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crate::attribute::{self, number_after};
@@ -204,20 +205,37 @@ impl Levels {
 ///
 /// In a container without a cgroup namespace the mount shows only a part of the tree, and the
 /// group's path begins with that part. A group outside the mount is seen as the mount itself; so is
-/// one outside the cgroup namespace, which the kernel calls `/../other`.
+/// one outside the cgroup namespace, which the kernel calls `/../other`. Where the mount shows more
+/// than the namespace (`unshare -C`, the tree of the host in a container) its root is called `/..`,
+/// and only the groups themselves tell which of them is meant.
 fn folders(root: &Path, group: &Path, mount: &Mount) -> Vec<PathBuf> {
     let base = root.join(mount.mount_point.strip_prefix("/").unwrap_or(&mount.mount_point));
     let is_below =
         |path: &&Path| path.components().all(|component| matches!(component, Component::Normal(_)));
-    let inside = group.strip_prefix(&mount.root).ok().filter(is_below).unwrap_or(Path::new(""));
-    let mut folder = base.clone();
-    let mut folders = vec![base];
-    for name in inside {
-        folder.push(name);
-        folders.push(folder.clone());
+    let innermost = match group.strip_prefix(&mount.root).ok().filter(is_below) {
+        Some(inside) => base.join(inside),
+        None if mount.root.starts_with("/..") => {
+            let levels = mount.root.components().chain(group.components()).count();
+            own_group(&base, levels).unwrap_or_else(|| base.clone())
+        }
+        None => base.clone(),
+    };
+    let is_shown = |folder: &&Path| folder.starts_with(&base);
+    innermost.ancestors().take_while(is_shown).map(Path::to_owned).collect()
+}
+
+/// The folder of the group that lists this process, so many levels down.
+///
+/// Cost: the list of each group on the way.
+fn own_group(folder: &Path, levels: usize) -> Option<PathBuf> {
+    let own = std::process::id().to_string();
+    let listed = attribute::text(folder, "cgroup.procs").unwrap_or_default();
+    if listed.lines().any(|process| process == own) {
+        return Some(folder.to_owned());
     }
-    folders.reverse();
-    folders
+    let entries = levels.checked_sub(1).and_then(|_| fs::read_dir(folder).ok())?;
+    let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    entries.flatten().filter(is_folder).find_map(|entry| own_group(&entry.path(), levels - 1))
 }
 
 #[cfg(test)]

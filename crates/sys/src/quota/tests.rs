@@ -71,6 +71,25 @@ fn a_group_outside_the_namespace_is_none_of_the_same_name_within() {
 }
 
 #[test]
+fn where_the_mount_shows_more_than_the_namespace_the_group_that_lists_the_process_counts() {
+    let own = std::process::id().to_string();
+    let mount = "26 20 0:23 /../.. /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+    let tree = Tree::new(&[
+        ("proc/self/cgroup", "0::/\n"),
+        ("proc/self/mountinfo", mount),
+        ("sys/fs/cgroup/cgroup.procs", "1\n"),
+        ("sys/fs/cgroup/other/cgroup.procs", &format!("1{own}\n")),
+        ("sys/fs/cgroup/other/memory.max", "1\n"),
+        ("sys/fs/cgroup/pod/memory.max", "8192\n"),
+        ("sys/fs/cgroup/pod/job/cgroup.procs", &format!("1\n{own}\n")),
+        ("sys/fs/cgroup/pod/job/cpu.max", "50000 100000\n"),
+    ]);
+    let groups = Groups::discover(tree.root());
+    assert_eq!(groups.memory_limit_bytes(), Some(8192));
+    assert_eq!(groups.cpu_quota_cpus(), Some(0.5));
+}
+
+#[test]
 fn quotas_are_worth_cpus() {
     assert_eq!(cpus("150000", "100000"), Some(1.5));
     assert_eq!(cpus("max", "100000"), None);
