@@ -81,6 +81,8 @@ pub const GETRANDOM: libc::c_long = libc::SYS_getrandom;
 /// The calls by which C libraries, old and new ones, start threads, as a limit of processes answers them.
 pub const NO_THREADS: [Denied; 2] =
     [(libc::SYS_clone, libc::EAGAIN), (libc::SYS_clone3, libc::EAGAIN)];
+/// prctl(2), which tells what the kernel gave the process since Linux 6.4 only.
+pub const PRCTL: libc::c_long = libc::SYS_prctl;
 /// EIO: what a broken device answers.
 pub const EIO: i32 = libc::EIO;
 /// EPERM: what a container runtime answers.
