@@ -195,7 +195,7 @@ impl Transfer {
                 };
                 let moved = ringed::run(route, ring, stop);
                 // One that does not answer any more is dropped, which waits as long as there is hope.
-                if ring.in_flight() > 0 || ring.release().is_err() {
+                if ring.in_flight() > 0 {
                     self.ring = None;
                 }
                 moved

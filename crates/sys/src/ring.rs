@@ -11,7 +11,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::path::Path;
 use std::{io, slice};
 
-use io_uring::types::{CancelBuilder, Fixed, SubmitArgs, Timespec};
+use io_uring::squeue::Flags;
+use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode};
 
 use crate::attribute;
@@ -20,8 +21,6 @@ use crate::cause::cause_text;
 
 /// Most requests that a ring of this room holds at once.
 pub const MAX_DEPTH: u32 = 4096;
-/// Most files that it holds: a source and a target.
-pub const MAX_FILES: usize = 2;
 
 /// Direction of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -73,15 +72,17 @@ pub struct Ring {
     most_in_flight: u32,
     completed: VecDeque<(u32, i32)>,
     fixed_buffers: bool,
+    borrowed: Vec<RawFd>,
     one_thread: PhantomData<*const ()>,
 }
 
 impl Ring {
-    /// Makes a ring of `depth` slots of `slot_bytes` each, which holds `files`: see [`Ring::hold`].
+    /// Makes a ring of `depth` slots of `slot_bytes` each for these files, which the kernel holds as long as
+    /// there is the ring; without any, for those of [`Ring::with_files`].
     ///
     /// Errors: those of io_uring_setup(2): `EPERM` (sysctl or seccomp), `ENOSYS` (no such call),
-    /// `ENOMEM`; of the buffer's mmap; and of [`Ring::hold`].
-    /// Cost: setup, three registrations, one mapping. Registered buffers count as locked memory;
+    /// `ENOMEM`; of the buffer's mmap; and of the table of files.
+    /// Cost: setup, two registrations, one mapping. Registered buffers count as locked memory;
     /// where that is refused, plain ones are used.
     pub fn new(files: &[BorrowedFd<'_>], depth: u32, slot_bytes: usize) -> io::Result<Self> {
         let depth = depth.clamp(1, MAX_DEPTH);
@@ -96,8 +97,11 @@ impl Ring {
             .collect();
         // SAFETY: the vectors describe `buffers`, which this ring owns and drops after itself.
         let fixed_buffers = unsafe { ring.submitter().register_buffers(&vectors) }.is_ok();
-        ring.submitter().register_files(&NO_FILES)?;
-        let mut ring = Self {
+        if !files.is_empty() {
+            let files: Vec<RawFd> = files.iter().map(AsRawFd::as_raw_fd).collect();
+            ring.submitter().register_files(&files)?;
+        }
+        Ok(Self {
             ring,
             buffers: ManuallyDrop::new(buffers),
             slot_bytes,
@@ -106,36 +110,25 @@ impl Ring {
             most_in_flight: 0,
             completed: VecDeque::with_capacity(depth as usize),
             fixed_buffers,
+            borrowed: Vec::new(),
             one_thread: PhantomData,
-        };
-        ring.hold(files)?;
-        Ok(ring)
+        })
     }
 
-    /// Takes files in the place of those that it holds. They stay open until [`Ring::release`], the
-    /// next ones, or drop, because the kernel's table of files holds them.
-    ///
-    /// Panics: while requests are in flight, or when there are more than [`MAX_FILES`].
-    /// Errors: of the table.
-    pub fn hold(&mut self, files: &[BorrowedFd<'_>]) -> io::Result<()> {
-        assert_eq!(self.in_flight_count, 0, "the files of requests in flight stay");
-        assert!(files.len() <= MAX_FILES);
-        let mut table = NO_FILES;
-        for (entry, file) in table[..].iter_mut().zip(files) {
-            *entry = file.as_raw_fd();
-        }
-        // The kernel stops at the first that it cannot take: behind it the files before would stay.
-        match self.ring.submitter().register_files_update(0, &table)? {
-            MAX_FILES => Ok(()),
-            _ => Err(io::Error::other("the kernel took a part of the files for the ring")),
-        }
-    }
-
-    /// Lets go of the files, so that nobody finds one open for writing.
-    ///
-    /// Panics: while requests are in flight.
-    pub fn release(&mut self) -> io::Result<()> {
-        self.hold(&[])
+    /// Does work on these files instead of those that the ring was made for; what is in flight at its end is
+    /// cancelled and waited for. They are not put into the kernel's table: before Linux 6.4 that lets go of
+    /// them up to a second late, and until then nobody can start a program that was written.
+    pub fn with_files<T>(
+        &mut self,
+        files: &[BorrowedFd<'_>],
+        work: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        self.borrowed = files.iter().map(AsRawFd::as_raw_fd).collect();
+        let done = work(self);
+        // What was never handed over would be when the descriptors mean other files.
+        self.drain();
+        self.borrowed.clear();
+        done
     }
 
     /// Number of slots.
@@ -199,7 +192,10 @@ impl Ring {
         // SAFETY: skip_bytes ≤ slot_bytes, so the pointer stays inside the slot.
         let start = unsafe { self.slot_start(slot).add(skip_bytes) };
         let flags = request.flags as i32;
-        let file = Fixed(request.file);
+        let borrowed = self.borrowed.get(request.file as usize);
+        // The number of a descriptor, or a place in the kernel's table.
+        let file = Fd(borrowed.copied().unwrap_or(request.file as RawFd));
+        let table = if borrowed.is_some() { Flags::empty() } else { Flags::FIXED_FILE };
         macro_rules! entry {
             ($new:expr) => {
                 $new.offset(offset_bytes).rw_flags(flags).build()
@@ -212,9 +208,10 @@ impl Ring {
             (Direction::Write, true) => entry!(opcode::WriteFixed::new(file, start, length, index)),
             (Direction::Write, false) => entry!(opcode::Write::new(file, start, length)),
         };
-        let entry = entry.user_data(u64::from(slot));
+        let entry = entry.user_data(u64::from(slot)).flags(table);
         // SAFETY: the buffer is the ring's own and stays mapped until the request has ended:
-        // `in_flight` keeps callers away from it, and drop waits. The file is in the kernel's table.
+        // `in_flight` keeps callers away from it, and drop waits. The file is in the kernel's
+        // table, or borrowed for longer than it takes (`with_files`).
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("the queue has an entry for each slot");
         self.in_flight[slot as usize] = true;
@@ -275,10 +272,13 @@ impl Ring {
     /// Cancels what is in flight and waits for it. False when the kernel refuses to wait, which it
     /// never does for a valid ring.
     fn drain(&mut self) -> bool {
-        let cancel = opcode::AsyncCancel2::new(CancelBuilder::any()).build().user_data(CANCEL_TAG);
-        // SAFETY: the cancel request refers to no memory. A full queue (requests never handed
-        // over) or a kernel before 5.19 (no cancel-any) leaves the plain waiting below.
-        let _ = unsafe { self.ring.submission().push(&cancel) };
+        // One by one: before Linux 5.19 nothing cancels all of them at once.
+        for slot in (0..self.depth()).filter(|&slot| self.in_flight[slot as usize]) {
+            let cancel = opcode::AsyncCancel::new(u64::from(slot)).build().user_data(CANCEL_TAG);
+            // SAFETY: the cancel request refers to no memory. A full queue (requests never handed
+            // over) leaves the plain waiting below.
+            let _ = unsafe { self.ring.submission().push(&cancel) };
+        }
         while self.in_flight_count > 0 {
             if self.submit_and_wait(1).is_err() {
                 return false;
@@ -301,8 +301,6 @@ impl Drop for Ring {
 }
 
 const CANCEL_TAG: u64 = u64::MAX;
-/// A table of files without a file.
-const NO_FILES: [RawFd; MAX_FILES] = [-1; MAX_FILES];
 
 /// What io_uring_enter(2) said: a signal, the end of the time and completions that must be reaped
 /// before the kernel takes more (`EBUSY`) are no errors.
@@ -445,25 +443,26 @@ mod tests {
             ring.reap().unwrap().result.map(|_| ring.bytes(0)[15])
         };
         for (file, byte) in files.iter().zip([1, 2]) {
-            ring.hold(&[file.as_fd()]).unwrap();
-            assert_eq!(read(&mut ring).unwrap(), byte);
+            assert_eq!(ring.with_files(&[file.as_fd()], read).unwrap(), byte);
         }
-        ring.release().unwrap();
         assert_eq!(read(&mut ring).unwrap_err().raw_os_error(), Some(libc::EBADF));
         assert_eq!((ring.in_flight(), ring.most_in_flight()), (0, 1));
     }
 
     #[test]
-    fn files_of_which_the_kernel_takes_a_part_are_not_held() {
+    fn what_is_on_its_way_has_ended_when_the_files_are_given_back() {
         if let Err(why) = probe() {
             eprintln!("skipped: {why}");
             return;
         }
-        let file = written("part", &[1; 16]);
-        let mut ring = Ring::new(&[file.as_fd(); 2], 1, 16).unwrap();
-        // SAFETY: a number that no file has is only shown to the kernel, which refuses it.
-        let none = unsafe { BorrowedFd::borrow_raw(RawFd::MAX) };
-        assert!(ring.hold(&[file.as_fd(), none]).is_err());
+        let file = written("back", &[1; 16]);
+        let mut ring = Ring::new(&[], 2, 16).unwrap();
+        ring.with_files(&[file.as_fd()], |ring| {
+            ring.queue(Move { length_bytes: 16, ..Move::default() });
+            ring.submit().unwrap();
+            ring.queue(Move { slot: 1, length_bytes: 16, ..Move::default() });
+        });
+        assert_eq!((ring.in_flight(), ring.bytes(0).len()), (0, 16));
     }
 
     fn ring_with_a_slot_in_flight(name: &str) -> Ring {

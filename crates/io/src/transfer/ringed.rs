@@ -86,9 +86,9 @@ pub(super) fn run(
         hole: u64::MAX,
         trouble: None,
     };
-    let ended = ring
-        .hold(&[route.source, route.target])
-        .and_then(|()| run_ring(ring, Access::BUFFERED, &mut blocks, Timestamps::None, stop));
+    let ended = ring.with_files(&[route.source, route.target], |ring| {
+        run_ring(ring, Access::BUFFERED, &mut blocks, Timestamps::None, stop)
+    });
     if let Err(error) = ended {
         // What is in flight is drained by the ring; nobody knows how far it came.
         return Ok(Moved { bytes: 0, end: End::Cannot(errno_of(&error)) });
