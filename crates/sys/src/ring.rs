@@ -338,11 +338,7 @@ pub(crate) fn set_up(depth: u32) -> io::Result<IoUring> {
 
 /// Whether io_uring can be used here, and if not, why. Cost: one setup and close.
 pub fn probe() -> Result<(), String> {
-    let error = match set_up(1) {
-        Ok(_) => return Ok(()),
-        Err(error) => error,
-    };
-    Err(refusal(&error))
+    set_up(1).map(drop).map_err(|error| refusal(&error))
 }
 
 /// Says in words why io_uring_setup(2) was refused.

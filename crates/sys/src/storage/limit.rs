@@ -5,6 +5,7 @@
 //! the root's name. Groups above the root of a cgroup namespace bind but cannot be seen. See the
 //! kernel's `admin-guide/cgroup-v2` and `admin-guide/cgroup-v1/blkio-controller`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::DeviceNumber;
@@ -37,19 +38,16 @@ pub struct IoLimit {
 pub fn limits(root: &Path, devices: &[DeviceNumber]) -> Vec<IoLimit> {
     let [Some(levels)] = Levels::discover(root, ["blkio"]) else { return Vec::new() };
     let Some(top) = levels.folders.last() else { return Vec::new() };
-    let binding = match levels.version {
-        Version::V1 => &levels.folders[..1],
-        Version::V2 => &levels.folders[..],
+    let (binding, read): (_, fn(&Path, &str) -> Vec<IoLimit>) = match levels.version {
+        Version::V1 => (&levels.folders[..1], read_v1),
+        Version::V2 => (&levels.folders[..], read_v2),
     };
     let mut found = Vec::new();
     for folder in binding {
         let inside = folder.strip_prefix(top).unwrap_or(Path::new(""));
         let group = Path::new("/").join(inside).to_string_lossy().into_owned();
-        let all = match levels.version {
-            Version::V1 => read_v1(folder, &group),
-            Version::V2 => read_v2(folder, &group),
-        };
-        found.extend(all.into_iter().filter(|limit| devices.contains(&limit.device)));
+        let all = read(folder, &group).into_iter();
+        found.extend(all.filter(|limit| devices.contains(&limit.device)));
     }
     found
 }
@@ -96,20 +94,16 @@ fn parse_io_max(group: &str, line: &str) -> Option<IoLimit> {
 }
 
 fn read_v1(folder: &Path, group: &str) -> Vec<IoLimit> {
-    let mut limits: Vec<IoLimit> = Vec::new();
+    let mut limits = BTreeMap::new();
     for (_, name, field) in FIELDS {
         let path = folder.join(format!("blkio.throttle.{name}_device"));
         let text = whole(&path).unwrap_or_default();
         for (device, value) in text.lines().filter_map(parse_throttle) {
-            let known = limits.iter().position(|limit| limit.device == device);
-            let index = known.unwrap_or_else(|| {
-                limits.push(IoLimit::none(group, device));
-                limits.len() - 1
-            });
-            *field(&mut limits[index]) = Some(value);
+            let limit = limits.entry(device).or_insert_with(|| IoLimit::none(group, device));
+            *field(limit) = Some(value);
         }
     }
-    limits
+    limits.into_values().collect()
 }
 
 /// A line of a throttle file of version 1: `8:16 1048576`.
