@@ -187,11 +187,11 @@ fn measure_rates(
     let mut rows = terms.rows().map_err(Error::NoRoom)?;
     // Where time is too short for all of this memory, arrays are as long as it allows.
     let Extents { source_bytes, target_bytes } = row::extents(&rows);
-    let wanted_bytes = source_bytes.saturating_add(target_bytes) + row::SLACK_BYTES;
+    let wanted_bytes = source_bytes.saturating_add(target_bytes) + row::slack_bytes();
     let time_ns = sampler.left_ns() / group_count / GETTING_PARTS[1];
     let (had_bytes, reason) = in_time(sampler, time_ns, wanted_bytes, &room);
     if had_bytes < room.bytes {
-        terms.room_bytes = had_bytes.max(row::LEAST_ROOM_BYTES).min(room.bytes);
+        terms.room_bytes = had_bytes.max(row::slack_bytes() + row::LEAST_BYTES).min(room.bytes);
         terms.room_reason = reason;
         rows = terms.rows().map_err(Error::NoRoom)?;
     }

@@ -4,8 +4,7 @@ use std::{io, ptr};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-/// From this length on, huge pages are asked for.
-const HUGE_PAGE_BYTES: usize = 2 << 20;
+use crate::region::{base_page_bytes, huge_page_bytes};
 
 /// A zeroed, page-aligned, resident block of memory.
 ///
@@ -28,7 +27,7 @@ impl AlignedBuffer {
     /// Errors: `ENOMEM` when the kernel has no room.
     pub fn new(length_bytes: usize) -> io::Result<Self> {
         let length_bytes = length_bytes.max(1);
-        let huge = length_bytes >= HUGE_PAGE_BYTES;
+        let huge = length_bytes >= huge_page_bytes();
         let flags = if huge { MapFlags::PRIVATE } else { MapFlags::PRIVATE | MapFlags::POPULATE };
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no memory
@@ -38,7 +37,7 @@ impl AlignedBuffer {
         if huge {
             // SAFETY: the range is the mapping made above. Refusal costs speed only.
             let _ = unsafe { madvise(start, length_bytes, Advice::LinuxHugepage) };
-            buffer.as_mut_slice().iter_mut().step_by(4096).for_each(|byte| *byte = 0);
+            buffer.as_mut_slice().iter_mut().step_by(base_page_bytes()).for_each(|byte| *byte = 0);
         }
         Ok(buffer)
     }

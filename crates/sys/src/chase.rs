@@ -15,7 +15,7 @@ mod walk;
 use std::io;
 
 use crate::generator::SplitMix64;
-pub use crate::region::{HUGE_PAGE_BYTES, Pages, base_page_bytes};
+pub use crate::region::{Pages, base_page_bytes, huge_page_bytes};
 pub use arena::{Arena, SLOTS, Slot};
 pub use walk::TOGETHER;
 

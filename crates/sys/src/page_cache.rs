@@ -18,6 +18,7 @@ use crate::attribute;
 use crate::cause::answered;
 use crate::descriptor::itself;
 use crate::filesystem::{self, Nature};
+use crate::region::huge_page_bytes;
 
 /// The number of cachestat(2): one for all architectures, as every call since Linux 5.1.
 const SYS_CACHESTAT: libc::c_long = 451;
@@ -184,33 +185,24 @@ fn pages_of_data(file: &OwnedFd, start: u64, page: u64) -> rustix::io::Result<Ra
 const MAX_ATTEMPTS: u32 = 5;
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
 
-/// Pages lie in folios of up to a huge page; one that reaches beyond a range is not dropped with it.
-const MOST_FOLIO_BYTES: u64 = 2 << 20;
-
-/// Writes back and drops the cached pages of a range (`length_bytes` 0: to the end) and a little beyond it,
-/// and tells what is still there of it afterwards. Files on memory filesystems keep all their pages.
+/// Writes back and drops the cached pages of the first `length_bytes` (0: of all) and a little beyond them,
+/// and tells what is still there of them afterwards. Files on memory filesystems keep all their pages.
 ///
 /// Cost: fdatasync, posix_fadvise, cachestat; up to five times the last two where pages stay.
-pub fn evict(
-    descriptor: BorrowedFd<'_>,
-    offset_bytes: u64,
-    length_bytes: u64,
-) -> io::Result<CacheState> {
+pub fn evict(descriptor: BorrowedFd<'_>, length_bytes: u64) -> io::Result<CacheState> {
     match fdatasync(descriptor) {
         // Special files that cannot be synced have nothing to write back.
         Ok(()) | Err(Errno::INVAL | Errno::ROFS) => {}
         Err(error) => return Err(error.into()),
     }
-    let whole = length_bytes.checked_next_multiple_of(MOST_FOLIO_BYTES);
+    // Pages lie in folios of up to a huge page; one that reaches beyond a range is not dropped with it.
+    let whole = length_bytes.checked_next_multiple_of(huge_page_bytes() as u64);
     let length = whole.filter(|&bytes| bytes < 1 << 62).and_then(std::num::NonZeroU64::new);
-    let length_bytes = match length_bytes {
-        0 => (fstat(descriptor)?.st_size as u64).saturating_sub(offset_bytes),
-        _ => length_bytes,
-    };
+    let end = if length_bytes == 0 { fstat(descriptor)?.st_size as u64 } else { length_bytes };
     let mut attempt = 0;
     loop {
-        fadvise(descriptor, offset_bytes, length, Advice::DontNeed)?;
-        let left = state(descriptor, offset_bytes, length_bytes)?;
+        fadvise(descriptor, 0, length, Advice::DontNeed)?;
+        let left = state(descriptor, 0, end)?;
         attempt += 1;
         if left.cached_bytes == 0 || attempt == MAX_ATTEMPTS {
             return Ok(left);
@@ -303,13 +295,13 @@ mod tests {
     fn mincore_passes_over_holes_and_moves_no_position() {
         let mut file = written(1 << 20);
         file.set_len(1 << 43).unwrap();
-        let at = 1 << 42;
-        file.write_all_at(&[1; 10_000], at).unwrap();
+        let (at, page) = (1 << 42, page_size() as u64);
+        file.write_all_at(&vec![1; 2 * page as usize + 1], at).unwrap();
         // Minutes, if each page was looked for.
         let held = resident(file.as_fd(), 0, 1 << 43).unwrap().cached_bytes;
-        assert_eq!(held, (1 << 20) + 3 * 4096);
-        let held = resident(file.as_fd(), at + 4096, 1 << 42).unwrap().cached_bytes;
-        assert_eq!(held, 2 * 4096);
+        assert_eq!(held, (1 << 20) + 3 * page);
+        let held = resident(file.as_fd(), at + page, 1 << 42).unwrap().cached_bytes;
+        assert_eq!(held, 2 * page);
         assert_eq!(file.stream_position().unwrap(), 1 << 20);
     }
 
@@ -369,7 +361,7 @@ mod tests {
         }
         for length_bytes in [1, 4096, 1_000_000, 3 << 20] {
             file.write_all_at(&vec![2; 6 << 20], 0).unwrap();
-            let left = evict(file.as_fd(), 0, length_bytes).unwrap();
+            let left = evict(file.as_fd(), length_bytes).unwrap();
             assert_eq!(left.cached_bytes, 0, "of {length_bytes} bytes");
         }
     }
@@ -377,7 +369,7 @@ mod tests {
     #[test]
     fn eviction_writes_back_first_and_says_what_is_left() {
         let file = written(2 << 20);
-        let left = evict(file.as_fd(), 0, 2 << 20).unwrap();
+        let left = evict(file.as_fd(), 2 << 20).unwrap();
         let kind = filesystem::of(file.as_fd()).unwrap();
         let expected = if kind.in_memory { 2 << 20 } else { 0 };
         assert_eq!(left.cached_bytes, expected, "on {}", kind.name);

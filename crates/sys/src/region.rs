@@ -17,23 +17,26 @@ use crate::attribute;
 use crate::cause::answered;
 use crate::numa;
 
-/// Length of the large pages that are asked for. Source: the level above the last of the page
-/// tables of x86-64, and of aarch64 with pages of 4 KiB.
-pub const HUGE_PAGE_BYTES: usize = 2 << 20;
+/// Length of the large pages that are asked for: what one last page table maps, a page of entries of 8
+/// bytes. 2 MiB with pages of 4 KiB, 32 MiB with 16 KiB (aarch64). The 512 MiB of 64 KiB are asked of no
+/// machine: with 2 MiB, memory lies on base pages there, and that is found and said.
+pub fn huge_page_bytes() -> usize {
+    const MOST_BYTES: usize = 32 << 20;
+    let table_bytes = base_page_bytes() / 8 * base_page_bytes();
+    if table_bytes <= MOST_BYTES { table_bytes } else { 2 << 20 }
+}
 
 /// Which pages memory lies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pages {
     /// The kernel's base pages; huge ones are forbidden for the range.
     Base,
-    /// Pages of 2 MiB, as far as the kernel has them.
+    /// Pages of [`huge_page_bytes`], as far as the kernel has them.
     Huge,
 }
 
 /// Length of the kernel's base pages; 4 KiB on x86-64.
-pub fn base_page_bytes() -> usize {
-    rustix::param::page_size()
-}
+pub use rustix::param::page_size as base_page_bytes;
 
 /// Where the lowest of the large regions began. Others are mapped below it: to tell the pages of a
 /// mapping from `/proc/self/smaps` the kernel goes through all that lie below (20 to 30 ms beside
@@ -47,7 +50,7 @@ const LARGE_BYTES: usize = 64 << 20;
 fn below_large(reserved_bytes: usize) -> *mut libc::c_void {
     let lowest = LOWEST_LARGE.load(Ordering::Relaxed);
     let address = (lowest != usize::MAX).then(|| lowest.checked_sub(reserved_bytes)).flatten();
-    ptr::without_provenance_mut(address.unwrap_or(0) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES)
+    ptr::without_provenance_mut(address.unwrap_or(0) / huge_page_bytes() * huge_page_bytes())
 }
 
 /// Zeroed memory in a mapping of its own.
@@ -81,7 +84,7 @@ impl Region {
     pub(crate) fn map(length_bytes: usize, pages: Pages) -> io::Result<Self> {
         let unit = match pages {
             Pages::Base => base_page_bytes(),
-            Pages::Huge => HUGE_PAGE_BYTES.max(base_page_bytes()),
+            Pages::Huge => huge_page_bytes(),
         };
         let no_room = || io::Error::from_raw_os_error(libc::ENOMEM);
         let length_bytes =
@@ -235,11 +238,21 @@ VmFlags: rd wr mr mw me ac sd hg \n";
     }
 
     #[test]
+    fn huge_pages_are_as_long_as_those_of_the_kernel() {
+        let path = std::path::Path::new("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
+        match attribute::whole(path).and_then(|text| text.trim().parse::<usize>().ok()) {
+            Some(bytes) if bytes <= 32 << 20 => assert_eq!(huge_page_bytes(), bytes),
+            other => eprintln!("skipped: pages of {other:?} bytes are not asked for"),
+        }
+    }
+
+    #[test]
     fn huge_pages_are_aligned_and_counted_for_this_region_alone() {
-        let regions = (1..4).map(|pages| Region::map(pages << 21, Pages::Huge).unwrap());
+        let regions =
+            (1..4).map(|pages| Region::map(pages * huge_page_bytes(), Pages::Huge).unwrap());
         let mut regions: Vec<Region> = regions.collect();
         for region in &mut regions {
-            assert_eq!(region.start() as usize % HUGE_PAGE_BYTES, 0);
+            assert_eq!(region.start() as usize % huge_page_bytes(), 0);
             assert_eq!(region.huge_bytes(), Some(0), "nothing was touched");
             region.touch();
         }

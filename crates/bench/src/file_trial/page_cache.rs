@@ -115,7 +115,7 @@ impl Pages<'_> {
             CacheStart::Cold(clearing) => {
                 let fail = || IoError::system("clear the cache of", self.path);
                 clear_system(clearing).map_err(fail())?;
-                return match page_cache::evict(self.file, 0, self.length_bytes) {
+                return match page_cache::evict(self.file, self.length_bytes) {
                     Ok(left) => Ok(Some(left)),
                     // Nobody may know what the page cache holds of the file.
                     Err(error) if is_refusal(&error) => Ok(None),
@@ -251,7 +251,7 @@ mod tests {
     fn a_file_that_was_dropped_is_brought_back() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![1; 3 << 20]).unwrap();
-        page_cache::evict(file.as_fd(), 0, 3 << 20).unwrap();
+        page_cache::evict(file.as_fd(), 3 << 20).unwrap();
         warm(file.as_fd(), 3 << 20, CancelToken::manual()).unwrap();
         let state = page_cache::state(file.as_fd(), 0, 3 << 20).unwrap();
         assert_eq!(state.cached_bytes, 3 << 20);

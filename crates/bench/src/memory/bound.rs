@@ -97,7 +97,7 @@ fn add_facts(measured: &mut Measured<RateRow>, machine: &Machine, huge_ratio: Op
     let Measured { row, outcome, facts, .. } = measured;
     let level = machine.level_of(row);
     facts.set_known(fact::LEVEL, level);
-    // Share of the memory on pages of 2 MiB.
+    // Share of the memory on large pages.
     facts.set_known("huge_page_ratio", huge_ratio);
     // Length of each array, all threads together.
     facts.set("array_bytes", row.array_bytes());

@@ -1,6 +1,7 @@
 //! Which rows of bandwidth a run has, and how much memory they need.
 
 use flatout_measure::{Case, Label, Row, Sample, TrialError, Unit, Warning, size_text, warning};
+use flatout_sys::region::huge_page_bytes;
 use flatout_sys::stream::access::Pattern as Access;
 use flatout_sys::stream::{GRANULE_BYTES, Kernel};
 
@@ -49,23 +50,23 @@ pub(super) struct Terms<'a> {
     pub(super) machine: &'a Machine,
 }
 
-/// What is kept back for the begins of parts and for whole large pages.
-pub(super) const SLACK_BYTES: u64 = 16 << 20;
+/// What is kept back for the begins of parts, and for whole large pages of source and target.
+pub(super) fn slack_bytes() -> u64 {
+    (12 << 20) + 2 * huge_page_bytes() as u64
+}
 /// Least memory in which anything is measured.
-const LEAST_BYTES: u64 = 4 << 20;
-/// Least room for that.
-pub(super) const LEAST_ROOM_BYTES: u64 = SLACK_BYTES + LEAST_BYTES;
+pub(super) const LEAST_BYTES: u64 = 4 << 20;
 
 impl Terms<'_> {
     /// The rows; an error in one line where there is no room for any.
     pub(super) fn rows(&self) -> Result<Vec<RateRow>, String> {
-        let usable = self.room_bytes.saturating_sub(SLACK_BYTES);
+        let usable = self.room_bytes.saturating_sub(slack_bytes());
         if usable < LEAST_BYTES {
             return Err(format!(
                 "cannot measure memory: {} may be taken ({}), and {} are needed",
                 size_text(self.room_bytes),
                 self.room_reason,
-                size_text(LEAST_ROOM_BYTES)
+                size_text(slack_bytes() + LEAST_BYTES)
             ));
         }
         // One half to read from and one to write to; of arrays, two are read and one is written.

@@ -1,4 +1,4 @@
-//! Memory to stream through: a mapping of its own, on 2 MiB pages where they are granted.
+//! Memory to stream through: a mapping of its own, on large pages where they are granted.
 //!
 //! Nothing is touched when it is made: the thread that will use a part touches it first, so that
 //! the part lies on that thread's memory node. What pages there are: `region.rs`.
@@ -8,7 +8,7 @@ use std::{io, slice};
 
 use crate::region::{Pages, Region};
 
-/// A zeroed block of memory that begins at a page of 2 MiB.
+/// A zeroed block of memory that begins at a large page.
 ///
 /// Cost: that of a mapping. A page is made when it is touched first.
 #[derive(Debug)]
@@ -53,14 +53,14 @@ impl Deref for Arena {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::region::HUGE_PAGE_BYTES;
+    use crate::region::huge_page_bytes;
 
     #[test]
     fn an_arena_is_aligned_zeroed_and_writable() {
-        for length in [0, 1, HUGE_PAGE_BYTES, HUGE_PAGE_BYTES + 1] {
+        for length in [0, 1, huge_page_bytes(), huge_page_bytes() + 1] {
             let mut arena = Arena::new(length).unwrap();
             assert!(arena.length_bytes() >= length && arena.length_bytes() > 0);
-            assert_eq!(arena.as_slice().as_ptr().addr() % HUGE_PAGE_BYTES, 0);
+            assert_eq!(arena.as_slice().as_ptr().addr() % huge_page_bytes(), 0);
             assert!(arena.as_slice().iter().all(|&element| element == 0.0));
             arena.as_mut_slice().fill(2.0);
             let last = arena.length_bytes() / 8 - 1;
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn large_pages_are_counted_once_they_are_there() {
-        let mut arena = Arena::new(4 * HUGE_PAGE_BYTES).unwrap();
+        let mut arena = Arena::new(4 * huge_page_bytes()).unwrap();
         assert!(arena.huge_bytes().is_none_or(|bytes| bytes == 0), "nothing was touched");
         arena.as_mut_slice().fill(1.0);
         let length = arena.length_bytes() as u64;

@@ -431,7 +431,7 @@ mod tests {
             fs::write(path(name), [7; 10_000]).unwrap();
             fs::File::open(path(name)).unwrap()
         });
-        let evict = |file: &fs::File| page_cache::evict(file.as_fd(), 0, 0).unwrap().cached_bytes;
+        let evict = |file: &fs::File| page_cache::evict(file.as_fd(), 0).unwrap().cached_bytes;
         if files.iter().map(evict).sum::<u64>() > 0 {
             return eprintln!("skipped: no file here can be dropped from the cache");
         }

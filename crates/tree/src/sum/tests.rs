@@ -120,7 +120,7 @@ fn large_files_are_the_same_in_the_cache_and_around_it() {
                 if cold {
                     let file = File::open(&path).unwrap();
                     file.sync_all().unwrap();
-                    flatout_sys::page_cache::evict(file.as_fd(), 0, length as u64).unwrap();
+                    flatout_sys::page_cache::evict(file.as_fd(), length as u64).unwrap();
                 }
                 for threads in [1, 4] {
                     let answers = run(threads, vec![item(&path, Wanted::Digest(algorithm))]);

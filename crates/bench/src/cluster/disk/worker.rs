@@ -178,7 +178,7 @@ impl Worker {
                     opened => opened?,
                 };
                 if phase.reads_bytes() {
-                    let left = page_cache::evict(opened.as_fd(), 0, 0);
+                    let left = page_cache::evict(opened.as_fd(), 0);
                     reply.cached_bytes = left.map_or(0, |left| left.cached_bytes);
                 }
                 reply.is_buffered = self.is_buffered;

@@ -1,6 +1,7 @@
 //! What fio does otherwise than a row, said where it changes what is measured.
 
 use flatout_io::{Caching, Split, Tuning};
+use flatout_sys::region::huge_page_bytes;
 
 use super::super::pattern::Pattern;
 use super::super::row::Row;
@@ -8,7 +9,6 @@ use super::{HUGE_PAGES, Job};
 
 /// A request of so many bytes has so many pages of 4 KiB that a virtual disk splits it.
 const MANY_PAGES_BYTES: u64 = 256 << 10;
-const HUGE_PAGE_BYTES: u64 = 2 << 20;
 
 impl Job<'_> {
     pub(super) fn notes(&self) -> Vec<String> {
@@ -62,7 +62,7 @@ impl Job<'_> {
         }
         if self.is_on_huge_pages() {
             note(&format!(
-                "its buffers lie on pages of 2 MiB, as flatout's, only with {HUGE_PAGES} (glibc from \
+                "its buffers lie on large pages, as flatout's, only with {HUGE_PAGES} (glibc from \
                  2.35 on, transparent huge pages on madvise or always); virtual disks split a request \
                  of many small pages, which takes up to twice as long"
             ));
@@ -70,11 +70,11 @@ impl Job<'_> {
         notes
     }
 
-    /// Whether the row's buffers lie on pages of 2 MiB, and its requests are so long that this shows.
+    /// Whether the row's buffers lie on large pages, and its requests are so long that this shows.
     pub(super) fn is_on_huge_pages(&self) -> bool {
         let Tuning { block_bytes, depth, caching, .. } = self.row.tuning;
         let is_long = block_bytes >= MANY_PAGES_BYTES;
-        let fills_a_page = u64::from(depth) * block_bytes >= HUGE_PAGE_BYTES;
+        let fills_a_page = u64::from(depth) * block_bytes >= huge_page_bytes() as u64;
         caching == Caching::Direct && is_long && fills_a_page
     }
 }

@@ -68,8 +68,8 @@ impl Grid {
 
     /// Memory of all rings that are kept, and of one more while it is made.
     pub(super) fn room_bytes(&self) -> u64 {
-        let kept: u64 =
-            ring::arenas(&self.kept()).iter().map(|arena| arena.working_set_bytes).sum();
+        let whole = |set: &Shape| set.working_set_bytes.next_multiple_of(page_bytes(set.pages));
+        let kept: u64 = ring::arenas(&self.kept()).iter().map(whole).sum();
         let small = self.shapes.iter().filter(|shape| !shape.is_kept());
         let small = small.map(Shape::room_bytes).max();
         let orders = self.shapes.iter().map(|shape| shape.room_bytes() - shape.working_set_bytes);

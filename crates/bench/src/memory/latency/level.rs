@@ -207,8 +207,8 @@ fn warnings(level: &Level, pages: Pages) -> Vec<Warning> {
         warnings.push(Warning::new(warning::CACHE_DIFFERS, text));
     }
     if pages == Pages::Base {
-        let text = "found on base pages, because there are no pages of 2 MiB: translation is part of \
-                    the latency";
+        let text =
+            "found on base pages, because there are no large ones: translation is part of it";
         warnings.push(Warning::new(warning::NO_HUGE_PAGES, text));
     }
     warnings

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use flatout_io::cause_text;
 use flatout_measure::{TrialError, Warning, size_text, warning};
 use flatout_sys::chase::{
-    Arena, Chase, HUGE_PAGE_BYTES, LINE_BYTES, Order, Pages, SLOTS, Slot, base_page_bytes,
+    Arena, Chase, LINE_BYTES, Order, Pages, SLOTS, Slot, base_page_bytes, huge_page_bytes,
 };
 use flatout_sys::{affinity, monotonic_ns, numa};
 
@@ -66,7 +66,7 @@ impl Shape {
 pub(super) fn page_bytes(pages: Pages) -> u64 {
     match pages {
         Pages::Base => base_page_bytes() as u64,
-        Pages::Huge => HUGE_PAGE_BYTES as u64,
+        Pages::Huge => huge_page_bytes() as u64,
     }
 }
 
@@ -200,10 +200,10 @@ impl Rings {
     }
 }
 
-/// The largest pages that memory can lie on: where pages of 2 MiB are switched off, or the kernel has
+/// The largest pages that memory can lie on: where large pages are switched off, or the kernel has
 /// not even one, nothing is planned for them.
 pub(in super::super) fn largest_pages() -> Pages {
-    match make_arena(Shape::random(HUGE_PAGE_BYTES as u64, Pages::Huge)) {
+    match make_arena(Shape::random(page_bytes(Pages::Huge), Pages::Huge)) {
         Ok(_) => Pages::Huge,
         Err(_) => Pages::Base,
     }
@@ -254,7 +254,7 @@ fn check_node(pages: Option<&[(u32, u64)]>, node: u32) -> Result<(), String> {
     }
 }
 
-/// Sees to it that the arena lies on pages of 2 MiB, as far as the kernel can help.
+/// Sees to it that the arena lies on large pages, as far as the kernel can help.
 fn put_on_huge_pages(arena: &Arena) -> Result<(), Warning> {
     let length_bytes = arena.length_bytes() as u64;
     for _ in 0..COLLAPSES {
@@ -267,18 +267,19 @@ fn put_on_huge_pages(arena: &Arena) -> Result<(), Warning> {
     check_huge(arena.huge_bytes(), length_bytes)
 }
 
-/// Whether it lies on pages of 2 MiB, but for a part that cannot show in a figure.
+/// Whether it lies on large pages, but for a part that cannot show in a figure.
 fn check_huge(huge_bytes: Option<u64>, length_bytes: u64) -> Result<(), Warning> {
+    let huge = size_text(page_bytes(Pages::Huge));
     let text = match huge_bytes {
         Some(bytes) if bytes >= length_bytes - length_bytes / SMALL_PART => return Ok(()),
         Some(bytes) => format!(
-            "{} of {} lie on pages of 2 MiB: free memory is in pieces, or transparent huge pages are \
+            "{} of {} lie on pages of {huge}: free memory is in pieces, or transparent huge pages are \
              switched off",
             size_text(bytes),
             size_text(length_bytes)
         ),
         None => {
-            "whether memory lies on pages of 2 MiB cannot be read from /proc/self/smaps".to_owned()
+            format!("whether memory lies on pages of {huge} cannot be read from /proc/self/smaps")
         }
     };
     Err(Warning::new(warning::NO_HUGE_PAGES, text))

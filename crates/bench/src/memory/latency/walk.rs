@@ -109,7 +109,7 @@ fn chased(
         sample.facts.set(fact::LINES, lines);
         sample.facts.set(fact::WORKING_SET_BYTES, shape.working_set_bytes);
         sample.facts.set(fact::PAGE_BYTES, page_bytes(shape.pages));
-        let text = "on base pages, because there were too few of 2 MiB: translation is part of it";
+        let text = "on base pages, because too few were large: translation is part of it";
         (shape.pages == Pages::Base).then(|| Warning::new(warning::NO_HUGE_PAGES, text))
     };
     sample.warnings.extend(warning.into_iter().chain(walked.moved));

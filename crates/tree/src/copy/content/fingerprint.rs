@@ -210,7 +210,7 @@ pub(super) fn read_back(
         // What it holds does not matter any more, but the answer must differ.
         return Ok(Fingerprint::default().finish(size).pieces);
     }
-    match page_cache::evict(target, 0, 0) {
+    match page_cache::evict(target, 0) {
         Ok(left) if left.cached_bytes == 0 => {
             return read(target);
         }

@@ -159,7 +159,7 @@ fn each_method_copies_files_of_any_length_and_says_that_it_did() {
 fn a_ring_has_eight_requests_in_flight_and_more() {
     let options = CopyOptions { method: Some(Method::Uring), ..options() };
     let (source, target) = (random(16 << 20), tempfile::tempfile().unwrap());
-    page_cache::evict(source.as_fd(), 0, 0).unwrap();
+    page_cache::evict(source.as_fd(), 0).unwrap();
     let facts = rustix::fs::fstat(&source).unwrap();
     let (methods, moved) = (Methods::default(), AtomicU64::new(0));
     let mut content = Content::new(&options, &methods);

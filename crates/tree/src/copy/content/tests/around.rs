@@ -10,7 +10,7 @@ use super::*;
 fn cold(length_bytes: u64) -> Option<File> {
     let source = random(length_bytes);
     let is_on_disk = filesystem::of(source.as_fd()).is_ok_and(|it| it.nature == Nature::Disk);
-    let state = page_cache::evict(source.as_fd(), 0, 0).unwrap();
+    let state = page_cache::evict(source.as_fd(), 0).unwrap();
     if !is_on_disk || state.cached_bytes > 0 {
         eprintln!("skipped: no file here can be dropped from the cache");
         return None;
