@@ -224,7 +224,8 @@ impl Reader {
                 "the file lives in memory: no device is behind this figure".to_owned(),
             );
         }
-        if sized && tuning.block_bytes < 4096 && tuning.engine != Engine::Mmap {
+        let is_direct = self.source.caching() == Caching::Direct;
+        if sized && tuning.block_bytes < 4096 && tuning.engine != Engine::Mmap && !is_direct {
             let block = tuning.block_bytes;
             let (code, what) = if cold || facts.cached_percent == 0 {
                 (

@@ -169,6 +169,9 @@ fn small_blocks_are_labelled_by_what_binds_them() {
     };
     assert_warned(&read("--block-size 8"), "syscall_bound");
     assert_warned(&read("--block-size 8 --cold"), "readahead_bound");
+    let direct = read("--block-size 512 --cold --caching direct");
+    let is_labelled = |code| warnings(&direct).contains(&code);
+    assert_eq!(is_labelled("readahead_bound"), is_labelled("direct_refused"), "{direct:#}");
 }
 
 #[test]
