@@ -32,13 +32,9 @@ pub(super) fn simd(cpuinfo: &str) -> Option<&'static str> {
         ("sve", "sve"),
         ("asimd", "neon"),
     ];
-    let flags = flags(cpuinfo)?;
+    let flags = field(cpuinfo, "flags").or_else(|| field(cpuinfo, "Features"))?;
     let has = |wanted: &str| flags.split_ascii_whitespace().any(|flag| flag == wanted);
     LEVELS.iter().find(|(flag, _)| has(flag)).map(|(_, level)| *level)
-}
-
-fn flags(cpuinfo: &str) -> Option<&str> {
-    field(cpuinfo, "flags").or_else(|| field(cpuinfo, "Features"))
 }
 
 /// Whether the CPU says that it is a virtual one; Arm does not tell.

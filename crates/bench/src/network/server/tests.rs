@@ -1,5 +1,6 @@
 //! Several clients at one server, over loopback within this process.
 
+use std::net::TcpStream;
 use std::sync::mpsc::channel;
 use std::thread::Scope;
 use std::time::Duration;
@@ -7,7 +8,9 @@ use std::time::Duration;
 use flatout_measure::TrialError;
 
 use super::*;
+use crate::network::channel::Channel;
 use crate::network::client::Client;
+use crate::network::frame::{Frame, VERSION};
 use crate::network::session::SESSION_OVER;
 use crate::network::spec::{MAX_TEST_NS, Protocol, Spec};
 
@@ -175,6 +178,20 @@ fn clients_beyond_those_that_wait_are_refused() {
         }
         let error = connect(at, &mut |_| ()).unwrap_err();
         assert!(error.contains("busy, and 16 wait already"), "{error}");
+    });
+}
+
+#[test]
+fn a_client_that_speaks_another_version_is_told_so() {
+    with_server(Clients::UpTo(1), |_, at| {
+        let stream = TcpStream::connect(at).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let cancel = CancelToken::manual();
+        let mut channel = Channel::open(stream, &Key::open(), cancel, u64::MAX).unwrap();
+        channel.send(&Frame::Hello { version: VERSION + 1 }).unwrap();
+        let error = channel.receive(PATIENCE_NS).unwrap_err().to_string();
+        let both = format!("speaks version {} of the protocol, the server {VERSION}", VERSION + 1);
+        assert!(error.contains(&both), "{error}");
     });
 }
 
