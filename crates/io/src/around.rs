@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
+use flatout_sys::cause::cause_text;
 use flatout_sys::descriptor::itself;
 use flatout_sys::filesystem;
 use rustix::fs::{FileType, Mode, OFlags};
@@ -71,7 +72,7 @@ fn dontcache_obstacle(file: BorrowedFd<'_>, end_bytes: u64) -> Option<String> {
         Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {
             Some("the kernel or the filesystem does not know RWF_DONTCACHE".to_owned())
         }
-        Err(errno) => Some(io::Error::from(errno).to_string()),
+        Err(errno) => Some(cause_text(&errno.into())),
     }
 }
 

@@ -8,7 +8,7 @@ use rustix::fs::{FileType, Mode, OFlags, SeekFrom};
 use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::around;
-use crate::error::Error;
+use crate::error::{Error, cause_text};
 use crate::fallback::Fallback;
 use crate::tuning::Caching;
 
@@ -66,7 +66,7 @@ impl Source {
             return Ok(None);
         }
         let opened = around::reopen(self.file(), caching, (OFlags::RDONLY, &self.path));
-        let why = |errno| format!("opening with O_DIRECT: {}", std::io::Error::from(errno));
+        let why = |errno: Errno| format!("opening with O_DIRECT: {}", cause_text(&errno.into()));
         opened.map(Some).map_err(why)
     }
 

@@ -8,7 +8,7 @@ use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
 use crate::around;
-use crate::error::Error;
+use crate::error::{Error, cause_text};
 use crate::fallback::Fallback;
 use crate::tuning::Caching;
 
@@ -111,7 +111,7 @@ impl Target {
         }
         fcntl_getfl(&self.file)
             .and_then(|flags| fcntl_setfl(&self.file, flags | OFlags::DIRECT))
-            .map_err(|errno| format!("setting O_DIRECT: {}", std::io::Error::from(errno)))
+            .map_err(|errno| format!("setting O_DIRECT: {}", cause_text(&errno.into())))
     }
 
     /// The same file with a descriptor of its own, for another lane.

@@ -150,19 +150,28 @@ impl Attempt<'_> {
         let source = || {
             let opened = Source::open(&self.file.path)?;
             let (source, fallback) = opened.with_caching(caching, block_bytes);
-            self.unchanged(fallback).map(|()| source.into_file())
+            Ok((source.into_file(), fallback))
         };
         let target = || {
             let path = fresh.map_or_else(|| self.file.path.clone(), Scratch::path);
             let options = TargetOptions { existing: Existing::Overwrite, caching, block_bytes };
             let (target, fallback) = Target::open(&path, options)?;
-            self.unchanged(fallback).map(|()| target.into_file())
+            Ok((target.into_file(), fallback))
         };
-        Ok(match self.row.test.io_type() {
-            IoType::Read => vec![source()?],
-            IoType::Write | IoType::Mixed => vec![target()?],
-            IoType::Copy => vec![source()?, target()?],
-        })
+        let opened = match self.row.test.io_type() {
+            IoType::Read => vec![source()],
+            IoType::Write | IoType::Mixed => vec![target()],
+            IoType::Copy => vec![source(), target()],
+        };
+        let known = |opened| match opened {
+            Ok((file, fallback)) => self.unchanged(fallback).map(|()| file),
+            // What is opened through /proc has a name that the user knows.
+            Err(IoError::System { operation, source, .. }) => {
+                Err(IoError::system(operation, &self.file.place.path)(source).into())
+            }
+            Err(refused) => Err(refused.into()),
+        };
+        opened.into_iter().map(known).collect()
     }
 
     /// The row was fitted to this machine and file: a refusal now is no fallback, but a change.
@@ -202,12 +211,11 @@ impl Attempt<'_> {
         epoch_ns: u64,
     ) -> Result<LaneWork, Error> {
         let Row { test, tuning, rate_per_s, read_percent, .. } = *self.row;
-        let threads = tuning.threads;
         let pace = rate_per_s.map(|rate| {
             let gap_ns = 1e9 / rate;
             let first_ns =
                 epoch_ns.saturating_add(LEAD_NS).saturating_add((gap_ns * f64::from(index)) as u64);
-            Pace { first_ns, interval_ns: gap_ns * f64::from(threads) }
+            Pace { first_ns, interval_ns: gap_ns * f64::from(tuning.threads) }
         });
         // Another turn through the page cache would find what the first one left there.
         let again = tuning.caching == Caching::Direct && self.row.extents == Extents::Written;
@@ -218,7 +226,7 @@ impl Attempt<'_> {
             order: test.order(self.seed),
             // A random order is split by contiguous shares of its positions.
             split: if test.is_random() { Split::Contiguous } else { tuning.split },
-            lane: Lane { index, count: threads },
+            lane: Lane { index, count: tuning.threads },
             block_bytes: tuning.block_bytes,
             range,
             turns,
@@ -229,10 +237,8 @@ impl Attempt<'_> {
             seed: self.seed,
             timestamps,
         });
-        let deadline_ns = match test {
-            Pattern::ColdBlocks => None,
-            _ => Some(epoch_ns.saturating_add(self.runtime_ns())),
-        };
+        let timed = test != Pattern::ColdBlocks;
+        let deadline_ns = timed.then(|| epoch_ns.saturating_add(self.runtime_ns()));
         let mut stop = Stop::new(self.file.cancel, deadline_ns);
         engine
             .run(&mut lane, timestamps, &mut stop)

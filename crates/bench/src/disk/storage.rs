@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use flatout_sys::Nature;
-use flatout_sys::storage::{Disk, IoLimit, Layer};
+use flatout_sys::storage::{Disk, IoLimit, Layer, Link};
 use serde_json::{Value, json};
 
 use super::place::Kind;
@@ -60,10 +60,7 @@ fn layer(layer: &Layer) -> Value {
 }
 
 fn disk(disk: &Disk) -> Value {
-    let link = disk
-        .link
-        .as_ref()
-        .map(|link| json!({ "name": link.name, "bytes_per_s": link.bytes_per_s }));
+    let link = |link: &Link| json!({ "name": link.name, "bytes_per_s": link.bytes_per_s });
     json!({
         "kind": "disk",
         "name": disk.name,
@@ -78,7 +75,7 @@ fn disk(disk: &Disk) -> Value {
         "max_request_bytes": disk.max_request_bytes,
         "queue_requests": disk.queue_requests,
         "read_ahead_bytes": disk.read_ahead_bytes,
-        "link": link,
+        "link": disk.link.as_ref().map(link),
     })
 }
 

@@ -10,7 +10,7 @@ use crate::fixture::{random_bytes, random_file};
 use crate::schema::assert_valid;
 use crate::skip::needs;
 
-use super::{LENGTH_BYTES, disk, disk_in};
+use super::{LENGTH_BYTES, LITTLE, disk, disk_in};
 
 /// A document that says what failed, and no figure of what failed.
 #[track_caller]
@@ -132,4 +132,17 @@ fn an_interrupted_run_on_a_file_leaves_the_file() {
     let ran = running.wait();
     assert_valid(&ran.died_of(Signal::INT).document());
     assert!(std::fs::read(folder.join("data")).unwrap() == bytes, "{ran}");
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_once_more_has_the_name_that_the_user_knows() {
+    let folder = Folder::new();
+    random_file(&folder.join("data"), LENGTH_BYTES, 1);
+    for caching in ["buffered", "direct"] {
+        let words = format!("bench disk data --threads 30 --caching {caching} {LITTLE}");
+        let words: Vec<&str> = words.split(' ').collect();
+        let ran = folder.under(&["sh", "-c", "ulimit -n 24; exec \"$@\"", "sh"], &words).run();
+        fails(&ran, &["data\"", "Too many open files (ulimit -n: 24)"]);
+        assert!(!ran.stderr.contains("/proc/"), "{ran}");
+    }
 }
