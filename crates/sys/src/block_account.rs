@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::attribute;
-use crate::storage::DeviceNumber;
+use crate::storage::{self, DeviceNumber};
 
 /// A sector of the account, whatever the disk's own sectors are.
 const SECTOR_BYTES: u64 = 512;
@@ -36,20 +36,35 @@ impl BlockAccount {
     /// Cost: two small files.
     pub fn read(root: &Path, device: DeviceNumber) -> Option<Self> {
         let folder = root.join(format!("sys/dev/block/{device}"));
+        Self::of(&folder).or_else(|| Self::of_paths(&folder.canonicalize().ok()?))
+    }
+
+    /// The sum over the paths of an NVMe disk (`nvme0c1n1` of `nvme0n1`), which keeps no account
+    /// itself on Linux 6.1.
+    fn of_paths(disk: &Path) -> Option<Self> {
+        let name = disk.file_name()?.to_str()?;
+        let (subsystem, namespace) = name.split_at(name.rfind('n')?);
+        let is_path = |path: &String| path.starts_with(subsystem) && path.ends_with(namespace);
+        let controllers = storage::controllers(&disk.join("device"));
+        let accounts = controllers.iter().flat_map(|controller| {
+            let paths = attribute::names(controller).into_iter().filter(is_path);
+            paths.map(|path| Self::of(&controller.join(path)))
+        });
+        accounts.reduce(|sum, one| Some(sum?.plus(&one?))).flatten()
+    }
+
+    fn of(folder: &Path) -> Option<Self> {
         // A partition's queue is that of the disk, one folder up.
         let queues = ["queue/iostats", "../queue/iostats"];
-        let kept = queues.iter().find_map(|name| attribute::text(&folder, name));
-        if kept.is_some_and(|kept| kept == "0") {
-            return None;
-        }
-        Self::parse(&attribute::text(&folder, "stat")?)
+        let kept = queues.iter().find_map(|name| attribute::text(folder, name));
+        let is_kept = kept.as_deref() != Some("0");
+        Self::parse(&is_kept.then(|| attribute::text(folder, "stat"))??)
     }
 
     /// Reads the text of a `stat` file; `None` with fewer than the eleven fields of old kernels.
     pub fn parse(text: &str) -> Option<Self> {
-        let fields: Option<Vec<u64>> =
-            text.split_ascii_whitespace().map(|field| field.parse().ok()).collect();
-        let fields = fields.filter(|fields| fields.len() >= 11)?;
+        let fields = text.split_ascii_whitespace().map(|field| field.parse().ok());
+        let fields = fields.collect::<Option<Vec<u64>>>().filter(|fields| fields.len() >= 11)?;
         let requests = |first: usize| Requests {
             requests: fields[first],
             bytes: fields[first + 2].saturating_mul(SECTOR_BYTES),
@@ -59,13 +74,11 @@ impl BlockAccount {
 
     /// The sum with another device's account, for filesystems on several disks.
     pub fn plus(&self, other: &Self) -> Self {
-        Self { read: self.read.plus(&other.read), write: self.write.plus(&other.write) }
-    }
-}
-
-impl Requests {
-    fn plus(&self, other: &Self) -> Self {
-        Self { requests: self.requests + other.requests, bytes: self.bytes + other.bytes }
+        let sum = |one: Requests, other: Requests| Requests {
+            requests: one.requests + other.requests,
+            bytes: one.bytes + other.bytes,
+        };
+        Self { read: sum(self.read, other.read), write: sum(self.write, other.write) }
     }
 }
 
@@ -109,5 +122,35 @@ mod tests {
         assert_eq!(read(1), None, "a partition of that disk");
         assert!(read(16).is_some());
         assert_eq!(read(32), None, "no such device");
+    }
+
+    /// As seen on Linux 6.1, where a later kernel counts what the disk itself was asked for.
+    #[test]
+    fn a_disk_of_several_paths_has_the_account_of_all_of_them() {
+        let subsystem = "virtual/nvme-subsystem/nvme-subsys0";
+        let tree = Tree::new(&[]);
+        for (disk, number) in [("nvme0n1", "259:1"), ("nvme0n11", "259:3")] {
+            let disk = format!("{subsystem}/{disk}");
+            tree.device(&disk, number);
+            tree.link(&format!("sys/devices/{disk}/device"), "..");
+            tree.file(&format!("sys/devices/{disk}/stat"), b"0 0 0 0 0 0 0 0 0 0 0\n");
+            tree.file(&format!("sys/devices/{disk}/queue/iostats"), b"0\n");
+        }
+        let paths = [("0c0n1", 8), ("0c1n1", 24), ("0c1n11", 400)];
+        for (controller, (path, sectors)) in [0, 1, 1].into_iter().zip(paths) {
+            let folder = format!("pci0000:00/0000:00:0{controller}.0/nvme/nvme{controller}");
+            let stat = format!("1 0 {sectors} 0 1 0 8 0 0 0 0\n");
+            tree.file(&format!("sys/devices/{folder}/nvme{path}/stat"), stat.as_bytes());
+            let link = format!("sys/devices/{subsystem}/nvme{controller}");
+            if !tree.root().join(&link).exists() {
+                tree.link(&link, &format!("../../../{folder}"));
+            }
+        }
+        let read = |minor| {
+            let account = BlockAccount::read(tree.root(), DeviceNumber { major: 259, minor });
+            account.map(|account| (account.read.bytes, account.write.requests))
+        };
+        assert_eq!(read(1), Some((32 * 512, 2)));
+        assert_eq!(read(3), Some((400 * 512, 1)), "another namespace");
     }
 }

@@ -25,6 +25,7 @@ pub use device::DeviceNumber;
 pub use disk::Disk;
 pub use limit::{IoLimit, limits};
 pub use link::Link;
+pub(crate) use link::controllers;
 pub use location::Location;
 pub use mount::{Mount, MountTable, fstab_places};
 

@@ -55,11 +55,10 @@ impl Account {
         let own = Self { usage: usage::usage(), process: usage::process_io(), ..Self::default() };
         let (Scope::Machine(disks) | Scope::Begin(disks)) = scope else { return own };
         let root = Path::new("/");
-        let accounts: Option<Vec<BlockAccount>> =
-            disks.iter().map(|&disk| BlockAccount::read(root, disk)).collect();
+        let accounts = disks.iter().map(|&disk| BlockAccount::read(root, disk));
         let stolen = |times: steal::CpuTimes| times.steal.saturating_mul(steal::tick_ns());
         Self {
-            disks: accounts.and_then(|all| all.into_iter().reduce(|sum, one| sum.plus(&one))),
+            disks: accounts.reduce(|sum, one| Some(sum?.plus(&one?))).flatten(),
             dirtied_bytes: page_cache::dirtied_bytes(root),
             io_waited_ns: pressure::pressure(root, Resource::Io),
             stolen_ns: steal::cpu_times(root).map(stolen),

@@ -67,7 +67,7 @@ fn multipath(folder: &Path) -> Option<Link> {
 }
 
 /// The controllers of an NVMe subsystem.
-pub(super) fn controllers(subsystem: &Path) -> Vec<PathBuf> {
+pub(crate) fn controllers(subsystem: &Path) -> Vec<PathBuf> {
     let names = attribute::names(subsystem).into_iter().filter(|name| is_numbered(name, "nvme"));
     names.map(|name| subsystem.join(name)).collect()
 }
