@@ -69,13 +69,12 @@ pub(super) fn likely_trial(row: &Row, cap_bytes: u64, runtime_ns: u64, speed: Sp
         IoType::Mixed => 1.0 - f64::from(row.read_percent) / 100.0,
         IoType::Write | IoType::Copy => 1.0,
     };
-    let is_slow = is_buffered && row.tuning.caching == Caching::Direct;
-    let slower = match is_slow {
-        true => BUFFERED_PART,
-        false if tried.in_memory => 1.0,
-        false => tried.storage_slowdown(),
-    };
-    let slower = tried.slowdown * slower;
+    let slower = tried.slowdown
+        * match row.tuning.caching {
+            Caching::Direct if is_buffered => BUFFERED_PART,
+            _ if tried.in_memory => 1.0,
+            _ => tried.storage_slowdown(),
+        };
     let (bytes_per_ns, runtime_ns) = (rate * part / slower / 1e9, runtime_ns as f64);
     let bytes = (bytes_per_ns * runtime_ns).min(of_trial(row, cap_bytes) as f64);
     let time_ns = if part > 0.0 { bytes / bytes_per_ns } else { runtime_ns };

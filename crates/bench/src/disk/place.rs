@@ -87,23 +87,18 @@ impl Place {
 
     /// Refuses a pattern that would do here what must not be done.
     pub(super) fn check(&self, pattern: Pattern) -> Result<(), Error> {
-        let word = pattern.word();
         let io_type = pattern.io_type();
         let writes = matches!(io_type, IoType::Write | IoType::Mixed);
         let reason = match self.kind {
-            _ if io_type == IoType::Read => return Ok(()),
+            _ if io_type == IoType::Read || writes && self.may_overwrite() => return Ok(()),
             Kind::Directory => return Ok(()),
-            _ if writes && self.may_overwrite() => return Ok(()),
             Kind::Device if writes => {
-                format!(
-                    "--rw {word} writes, and it is a block device, which flatout never writes to"
-                )
+                "writes, and it is a block device, which flatout never writes to"
             }
-            _ if writes => {
-                format!("--rw {word} writes; --overwrite allows it, and the file's content is lost")
-            }
-            _ => format!("--rw {word} makes files of its own and needs a directory"),
+            Kind::File if writes => "writes; --overwrite allows it, and the file's content is lost",
+            _ => "makes files of its own and needs a directory",
         };
+        let reason = format!("--rw {} {reason}", pattern.word());
         Err(coded(warning::WRITE_REFUSED, refusal("write to", &self.path, &reason)))
     }
 
@@ -134,13 +129,11 @@ impl Place {
         let facts =
             std::fs::metadata(&self.path).map_err(IoError::system("examine", &self.path))?;
         let length = facts.len().min(most_bytes.unwrap_or(u64::MAX));
-        match length < least {
-            true => {
-                let reason = trial::too_short(length, least);
-                Err(coded(warning::SHORT_FILE, refusal("measure", &self.path, &reason)))
-            }
-            false => Ok(()),
+        if length >= least {
+            return Ok(());
         }
+        let reason = trial::too_short(length, least);
+        Err(coded(warning::SHORT_FILE, refusal("measure", &self.path, &reason)))
     }
 
     /// The filesystem with the place on it; of a device, the one that its name lies on.

@@ -181,18 +181,13 @@ impl TestFile {
         }
         let free_share = self.filesystem.free_share().unwrap_or(1.0);
         if free_share < warning::NEARLY_FULL_SHARE && is_above_disks {
-            let free = percent(free_share);
-            let text = format!(
-                "{free} of the filesystem are free: places for new blocks are hard to find"
-            );
+            let free = format!("{} of the filesystem are free", percent(free_share));
+            let text = format!("{free}: places for new blocks are hard to find");
             self.warn(warning::NEARLY_FULL, text);
         }
         if let Some((wanted, limit)) = reduced_from {
-            let text = format!(
-                "the test file has {} instead of {} ({limit})",
-                size_text(self.length_bytes),
-                size_text(wanted)
-            );
+            let [length, wanted] = [self.length_bytes, wanted].map(size_text);
+            let text = format!("the test file has {length} instead of {wanted} ({limit})");
             self.warn(warning::SIZE_REDUCED, text);
         }
     }
@@ -206,11 +201,9 @@ impl TestFile {
             let mut buffer = AlignedBuffer::new(length_bytes).ok()?;
             rustix::io::pread(source.file(), buffer.as_mut_slice(), 0).ok()
         };
-        let is_short = || answer().is_some_and(|bytes| bytes < length_bytes);
-        match self.filesystem.may_answer_short() && is_short() {
-            true => Err(scan::SERVED.to_owned()),
-            false => Ok(()),
-        }
+        let answer = self.filesystem.may_answer_short().then(answer).flatten();
+        let is_short = answer.is_some_and(|bytes| bytes < length_bytes);
+        if is_short { Err(scan::SERVED.to_owned()) } else { Ok(()) }
     }
 
     /// Fits a row to what this machine and file can do; what it could not have is said.

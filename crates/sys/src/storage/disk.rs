@@ -53,11 +53,10 @@ impl Disk {
         let queue = folder.join("queue");
         let transport = transport(folder, &name);
         let is_virtio = transport.as_deref() == Some("virtio");
+        let text = |name| attribute::text(folder, name);
         let kib = |name| attribute::number(&queue, name)?.checked_mul(1024);
         Self {
-            model: ["device/model", "device/name"]
-                .into_iter()
-                .find_map(|name| attribute::text(folder, name)),
+            model: text("device/model").or_else(|| text("device/name")),
             rotational: attribute::flag(&queue, "rotational")
                 .filter(|turns| !(is_virtio && *turns)),
             scheduler: attribute::text(&queue, "scheduler").map(|list| chosen(&list)),
