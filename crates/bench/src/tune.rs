@@ -68,8 +68,7 @@ pub struct Tuned {
     pub outcomes: Vec<Outcome>,
     /// What was picked, with the limits.
     pub entries: Vec<ProfileEntry>,
-    /// Kinds of work of which nothing was picked: their best settings had too few trials for an
-    /// interval.
+    /// Kinds of work of which nothing was picked: their best settings had no time, or too few trials.
     pub unsure: Vec<String>,
     /// What could not be removed.
     pub left_behind: Vec<String>,
@@ -201,13 +200,12 @@ fn measure(
             }
         }
         let name = |taken: &_| group.ceiling_name(taken);
-        if let Some(choice) = choose::among(&group.tunings, Some(&group.usual), &mut rows, name)
-            && !(sampler.cancelled)()
-        {
-            match choice.is_sure {
-                true => tuned.entries.push(entry(&group, places, &choice, options)),
-                false => tuned.unsure.push(group.words()),
+        match choose::among(&group.tunings, Some(&group.usual), &mut rows, name) {
+            Some(choice) if choice.is_sure => {
+                tuned.entries.push(entry(&group, places, &choice, options));
             }
+            None if !rows.iter().any(|row| choose::was_left_out(&row.outcome)) => {}
+            _ => tuned.unsure.push(group.words()),
         }
         if group.work == Work::Read {
             let ground = places[group.source].ground();

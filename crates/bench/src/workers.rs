@@ -24,7 +24,7 @@ pub const MAX_THREADS: u32 = 1024;
 
 /// A worker could not be started, so none of them worked.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot start thread {number} of {count}: {}", cause_text(source))]
+#[error("cannot start thread {number} of {count}: {}{}", cause_text(source), limits(source))]
 pub struct ThreadError {
     /// Which one, from 1 on.
     pub number: u32,
@@ -32,6 +32,12 @@ pub struct ThreadError {
     pub count: u32,
     /// Why.
     pub source: io::Error,
+}
+
+/// What makes the kernel say "try again" to a thread.
+fn limits(source: &io::Error) -> &'static str {
+    let is_limit = source.kind() == io::ErrorKind::WouldBlock;
+    if is_limit { " (ulimit -u, pids.max of a control group, or memory)" } else { "" }
 }
 
 impl ThreadError {
@@ -421,6 +427,7 @@ mod tests {
         };
         let text = together(&builder, 4, &|| (), &worker).unwrap_err().to_string();
         assert!(text.starts_with("cannot start thread 3 of 4: "), "{text}");
+        assert!(text.contains("(ulimit -u, pids.max of a control group, or"), "{text}");
         assert_eq!(worked.into_inner(), 0);
     }
 

@@ -346,6 +346,7 @@ mod tests {
         };
         let read = Pattern::SequentialRead;
         assert_eq!(of(read, Caching::Direct, 10), Some(409_600.0));
+        assert_eq!(of(read, Caching::Direct, 640), Some(204_800.0), "each was split in two");
         assert_eq!(of(read, Caching::Buffered, 10), Some(13_107_200.0), "128 KiB each");
         assert_eq!(of(read, Caching::Buffered, 0), Some(50e6), "nobody counted any");
         assert_eq!(of(Pattern::RandomRead, Caching::Direct, 10), Some(100.0));

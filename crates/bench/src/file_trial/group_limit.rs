@@ -15,7 +15,7 @@ pub(crate) const REACHED: f64 = 0.8;
 pub(crate) const LIMITER: &str = "the control group's limit";
 
 /// The limit that allows least in a direction: bytes per second, its name, and what was set. It is of bytes, or
-/// of requests of this length; where none is told, of that which those of the row had.
+/// of requests of this length, or of that which those of the row had: what is split counts part by part.
 pub(crate) fn tightest(
     limits: &[IoLimit],
     facts: &Facts,
@@ -28,7 +28,7 @@ pub(crate) fn tightest(
     };
     let [bytes, requests] = moved.map(|key| facts.number(key));
     let seen = || ratio(bytes, requests).filter(|bytes| bytes.is_normal());
-    let request_bytes = request_bytes.or_else(seen);
+    let request_bytes = request_bytes.into_iter().chain(seen()).reduce(f64::min);
     let all = limits.iter().flat_map(|limit| {
         let (bytes, requests) = match direction {
             Direction::Read => (limit.read_bytes_per_s, limit.read_operations_per_s),

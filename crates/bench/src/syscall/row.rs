@@ -58,7 +58,7 @@ impl Call {
 
         match self {
             Self::EmptyFunction => (Own, "the CPU's clock and its call and return", SYSCALL),
-            Self::VdsoClock => (Own, "reading the time-stamp counter", SYSCALL),
+            Self::VdsoClock => (Own, "reading the clock source", SYSCALL),
             Self::Nonexistent => (Own, ENTRY_AND_EXIT, SYSCALL),
             Self::Getppid => (Entry, ENTRY_AND_EXIT, SYSCALL),
             Self::FutexWake => (Entry, "futex lookup", SYSCALL),

@@ -56,7 +56,7 @@ pub(super) fn close<R>(rows: &[Measured<R>]) -> Vec<usize> {
 }
 
 /// Whether there was no time for a single trial.
-fn was_left_out(outcome: &Outcome) -> bool {
+pub(super) fn was_left_out(outcome: &Outcome) -> bool {
     warning::has(&outcome.warnings, warning::TIME_SHORT)
 }
 

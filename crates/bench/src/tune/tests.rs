@@ -190,6 +190,24 @@ fn the_slower_bytes_become_durable_the_fewer_are_announced() {
 }
 
 #[test]
+fn where_there_was_no_time_for_any_setting_that_is_why_nothing_was_picked() {
+    let place = tempfile::tempdir().unwrap();
+    let options = options(vec![place.path().to_owned()], 2 << 30);
+    let plan = Plan { budget_ns: 0, ..Plan::default() };
+    let mut sampler = Sampler {
+        plan: plan.clone(),
+        clock: &SystemClock,
+        witness: &mut FakeWitness::quiet(),
+        events: &mut |_| {},
+        cancelled: &|| false,
+    };
+    let tuned = run(&options, &mut sampler).unwrap();
+    assert_eq!(tuned.entries, []);
+    assert!(tuned.outcomes.iter().all(|row| row.median.is_none()), "{:?}", tuned.outcomes);
+    assert!(tuned.unsure.iter().any(|work| work.contains("copy")), "{:?}", tuned.unsure);
+}
+
+#[test]
 fn a_wish_to_stop_leaves_nothing() {
     let place = tempfile::tempdir().unwrap();
     let options = options(vec![place.path().to_owned()], 2 << 30);
