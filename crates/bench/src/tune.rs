@@ -101,11 +101,8 @@ pub fn room_bytes(options: &Options) -> Result<Vec<u64>, Error> {
 ///
 /// Errors: as [`check`].
 pub fn forecast(options: &Options, trials: (u32, u32), time_ns: u64) -> Result<(u64, u64), Error> {
-    let places = options
-        .directories
-        .iter()
-        .map(|directory| Ok((Sizes::of(directory, options)?, scratch::on(directory)?.in_memory)));
-    let places: Vec<(Sizes, bool)> = places.collect::<Result<_, Error>>()?;
+    let known = |place: &PathBuf| Ok((Sizes::of(place, options)?, scratch::on(place)?.in_memory));
+    let places = options.directories.iter().map(known).collect::<Result<Vec<_>, Error>>()?;
     let made: u64 = places.iter().map(|(sizes, _)| sizes.made_bytes()).sum();
     let beside_ns = places.iter().zip(&options.tried).map(|((sizes, _), tried)| {
         tried.surely_making_ns(sizes.made_bytes()) + sizes.removing_ns(tried)
@@ -201,9 +198,7 @@ fn measure(
         }
         let name = |taken: &_| group.ceiling_name(taken);
         match choose::among(&group.tunings, Some(&group.usual), &mut rows, name) {
-            Some(choice) if choice.is_sure => {
-                tuned.entries.push(entry(&group, places, &choice, options));
-            }
+            Some(one) if one.is_sure => tuned.entries.push(entry(&group, places, &one, options)),
             None if !rows.iter().any(|row| choose::was_left_out(&row.outcome)) => {}
             _ => tuned.unsure.push(group.words()),
         }
