@@ -9,7 +9,7 @@ use super::copier::under_test;
 use super::forest::{Plan, plant};
 use super::oracle::{Leeway, Portrait, assert_same};
 use crate::bin::Folder;
-use crate::filesystem::{Backing, Kind, LoopDevice, Mounted, needs_program};
+use crate::filesystem::{Backing, Kind, LoopDevice, Mounted, needs_kernel, needs_program};
 use crate::fixture::random_bytes;
 use crate::skip::needs;
 
@@ -19,6 +19,9 @@ const BEFORE_THE_KERNEL: Duration = Duration::from_secs(20);
 
 /// A filesystem on which nothing waits for the journal for long.
 fn mounted(kind: Kind) -> Result<Mounted, String> {
+    if kind == Kind::Btrfs {
+        needs_kernel((6, 7), "btrfs mounts a copy of what is mounted")?;
+    }
     let mounted = Mounted::new(kind)?;
     if kind == Kind::Btrfs {
         mounted.remount("commit=1")?;
