@@ -40,7 +40,10 @@ fn what_takes_the_place_of_a_file_is_written_out() {
         let writes = |words: &[&str]| {
             let strace = ["strace", "-f", "-qq", "-o", "trace", "-e", "trace=sync_file_range"];
             folder.under(&strace, words).leaves("dst").leaves("trace").run().exits(0);
-            fs::read_to_string(folder.join("trace")).unwrap().matches("SYNC_FILE_RANGE_WRITE").count()
+            fs::read_to_string(folder.join("trace"))
+                .unwrap()
+                .matches("SYNC_FILE_RANGE_WRITE")
+                .count()
         };
         assert_eq!(writes(&["copy", "--reflink=never", "src", "dst"]), 0, "it is new");
         for way in [&["copy", "--always"][..], &["copy", "--always", "--in-place"], &["cp"]] {
