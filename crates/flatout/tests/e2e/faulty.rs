@@ -88,6 +88,8 @@ pub struct Faults {
     pub can_create: bool,
     /// Whether names that differ in nothing but case are one.
     pub folds: bool,
+    /// Whether it cuts names to eight letters and three, and takes none that begins with a dot (msdos).
+    pub cuts: bool,
     /// Whether each other spelling of a name has an inode number of its own, as libfuse gives it.
     pub numbers_spellings: bool,
     /// Whether files have holes where there are zeros; it does not tell where.
@@ -144,6 +146,7 @@ impl Default for Faults {
             is_uncached: false,
             can_create: true,
             folds: false,
+            cuts: false,
             numbers_spellings: false,
             has_holes: false,
             denies_data: false,

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::attributes::{self, Place};
 use super::existing::OVERWRITE;
 use super::links::{self, Met, nanoseconds};
-use super::peculiar::{MADE_UP, is_made_up};
+use super::peculiar::MADE_UP;
 use super::standing::is_read;
 use super::{Action, Copy, Directory, Identity, Pair, Refusal, Side, content, identity};
 use crate::file_data::{find, kind_of, look};
@@ -108,7 +108,7 @@ impl<'e> Entry<'e> {
 
     /// Refuses to take for a copy what has another name, and bears this one besides.
     pub(super) fn refuse_made_up(&self) -> Result<(), Trouble> {
-        match is_made_up(self.pair.target(), self.target) {
+        match self.copy.peculiarities.is_made_up(*self) {
             true => Err(refused(OVERWRITE, MADE_UP)),
             false => Ok(()),
         }

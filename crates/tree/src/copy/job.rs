@@ -210,7 +210,7 @@ impl<'a> Copy<'a> {
     /// Offers the operands of a round.
     pub(super) fn begin(&self, operands: Vec<Operand>) {
         self.targets.begin_round();
-        self.peculiarities.begin(operands.iter().map(|one| split(&one.target).1));
+        self.peculiarities.begin(operands.iter().map(|one| split(&one.target)));
         let first = self.in_turn(operands);
         self.dispatch.offer(first.into_iter().map(Work::Operand));
         let mut workers = lock(&self.workers);

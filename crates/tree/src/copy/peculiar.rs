@@ -7,10 +7,12 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use rustix::fs::{FileType, Mode};
+use rustix::fs::{FileType, Mode, StatVfs, fstatvfs, statvfs};
+use rustix::io::Errno;
 
 use super::existing::OVERWRITE;
 use super::listing::Lister;
@@ -31,6 +33,7 @@ pub(super) struct Peculiar {
     /// Keys that several names have.
     alike: HashSet<u64>,
     has_temporary: bool,
+    longest: Longest,
     /// Locked as long as one of the names that the target may take for one is copied.
     taken: Mutex<Taken>,
 }
@@ -44,10 +47,47 @@ pub(super) struct Names {
     found: Peculiar,
 }
 
+/// Bytes of the longest name that a filesystem has, where it may leave away what is more (affs, hfs); msdos, with
+/// 12 of them, has eight letters, a dot and three.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Longest(Option<usize>);
+
+impl Longest {
+    const MSDOS: usize = 12;
+
+    fn of(found: Result<StatVfs, Errno>) -> Self {
+        Self(
+            found.ok().map(|found| found.f_namemax as usize).filter(|most| (1..255).contains(most)),
+        )
+    }
+
+    /// The key of what is left of a name.
+    fn key(self, name: &CStr) -> u64 {
+        let bytes = name.to_bytes();
+        let left = match self.0 {
+            Some(Self::MSDOS) => {
+                let mut parts = bytes.split(|byte| *byte == b'.');
+                let [base, rest] = [8, 3].map(|most| {
+                    let part = parts.next().unwrap_or_default();
+                    &part[..part.len().min(most)]
+                });
+                [base, rest].join(&b'.')
+            }
+            Some(most) if most < bytes.len() => bytes[..most].to_vec(),
+            _ => return key(name),
+        };
+        CString::new(left).map_or(0, |left| key(&left))
+    }
+}
+
 impl Names {
+    fn within(longest: Longest) -> Self {
+        Self { found: Peculiar { longest, ..Peculiar::default() }, ..Self::default() }
+    }
+
     /// Takes note of a name.
     pub(super) fn add(&mut self, name: &CStr, kind: FileType) {
-        let key = key(name);
+        let key = self.found.longest.key(name);
         if self.seen.len() < MOST_COMPARED {
             self.seen.push(key);
             if kind.is_dir() {
@@ -82,6 +122,10 @@ pub(super) struct Peculiarities {
     has_any: AtomicBool,
     /// By the number of the directory.
     directories: Mutex<HashMap<u64, Arc<Peculiar>>>,
+    /// By the number of the directory: keys of names that it has listed and that look as if they were made up.
+    listed: Mutex<HashMap<u64, HashSet<u64>>>,
+    /// The last device of a target, and its names.
+    longest: Mutex<(u64, Longest)>,
     /// The last device of a source, and whether somebody else than this kernel lists its names.
     served: Mutex<(u64, bool)>,
 }
@@ -96,21 +140,26 @@ struct Taken {
 }
 
 impl Taken {
-    /// Notes what was brought under a name of a directory.
-    fn note(&mut self, directory: BorrowedFd<'_>, name: &CStr, [source, made]: [Identity; 2]) {
+    /// Notes what was brought under a name of a directory, which has this key.
+    fn note(
+        &mut self,
+        directory: BorrowedFd<'_>,
+        (name, key): (&CStr, u64),
+        [source, made]: [Identity; 2],
+    ) {
         self.found.insert(made, source);
         if may_number_spellings(directory) {
-            self.names.entry(key(name)).or_default().insert(name.to_owned(), source);
+            self.names.entry(key).or_default().insert(name.to_owned(), source);
         }
     }
 
-    /// Whether what bears the name of an entry was brought for another source.
-    fn is_taken(&self, entry: Entry<'_>, source: Identity, found: Identity) -> bool {
+    /// Whether what bears the name of an entry, which has this key, was brought for another source.
+    fn is_taken(&self, (entry, key): (Entry<'_>, u64), source: Identity, found: Identity) -> bool {
         // Another name of the same file is no loss.
         if let Some(from) = self.found.get(&found) {
             return *from != source;
         }
-        let Some(names) = self.names.get(&key(entry.target)) else { return false };
+        let Some(names) = self.names.get(&key) else { return false };
         let others =
             names.iter().filter(|(name, from)| ***name != *entry.target && **from != source);
         let mut all: Vec<&CStr> = others.map(|(name, _)| name.as_c_str()).collect();
@@ -123,9 +172,11 @@ impl Taken {
 }
 
 /// Whether a filesystem may number each spelling of a name, as programs behind FUSE do, and clients of
-/// servers that tell no numbers: two numbers do not prove two files there.
+/// servers that tell no numbers, and a file anew that it had forgotten, as Linux does on FAT: two numbers do not
+/// prove two files there.
 fn may_number_spellings(directory: BorrowedFd<'_>) -> bool {
-    flatout_sys::filesystem::of(directory).is_ok_and(|found| found.is_served())
+    flatout_sys::filesystem::of(directory)
+        .is_ok_and(|found| found.is_served() || matches!(found.name, "vfat" | "exfat"))
 }
 
 /// Whether a directory lists all of these names, spelled so; not known means no.
@@ -148,24 +199,15 @@ fn lists(directory: BorrowedFd<'_>, mut is_last: impl FnMut(&CStr) -> bool) -> O
     (is_over || listed.is_ok()).then_some(is_over)
 }
 
-/// Whether what bears a name in the target has another one, for which the filesystem made this one up
-/// (`LONGFI~1.TXT`): it is not listed.
-///
-/// Cost: the directory is listed, where the name looks so and the filesystem may do that.
-pub(super) fn is_made_up(directory: BorrowedFd<'_>, name: &CStr) -> bool {
-    // At most eight letters, with a number at their end, and three behind a dot.
+/// Whether a name is as filesystems make them up for longer ones (`LONGFI~1.TXT`): at most eight letters, with a
+/// number at their end, and three behind a dot.
+fn looks_made_up(name: &CStr) -> bool {
     let mut parts = name.to_bytes().splitn(2, |byte| *byte == b'.');
     let [base, rest] = [(); 2].map(|()| parts.next().unwrap_or_default());
     let number = base.rsplit(|byte| *byte == b'~').next().unwrap_or_default();
     let has_number =
         !number.is_empty() && number.len() < base.len() && number.iter().all(u8::is_ascii_digit);
-    has_number
-        && base.len() <= 8
-        && rest.len() <= 3
-        && flatout_sys::filesystem::of(directory)
-            .is_ok_and(|found| found.is_served() || matches!(found.name, "vfat" | "ntfs3"))
-        && look(directory, name).is_ok()
-        && lists(directory, |other| key(other) == key(name)) == Some(false)
+    has_number && base.len() <= 8 && rest.len() <= 3
 }
 
 impl Copy<'_> {
@@ -191,13 +233,25 @@ impl Copy<'_> {
 }
 
 impl Peculiarities {
-    /// Other operands begin, whose names in the target directory are these: they may replace what
+    /// Other operands begin, with these directories and names in the target: they may replace what
     /// earlier ones brought.
-    pub(super) fn begin(&self, names: impl Iterator<Item = CString>) {
-        let mut all = Names::default();
+    pub(super) fn begin<'p>(&self, mut targets: impl Iterator<Item = (&'p Path, CString)>) {
+        let Some((target, first)) = targets.next() else { return };
+        let mut all = Names::within(Longest::of(statvfs(&Path::new(".").join(target))));
         // Directories are merged, whatever they are called.
+        let names = std::iter::once(first).chain(targets.map(|(_, name)| name));
         names.for_each(|name| all.add(&name, FileType::RegularFile));
         self.remember(Directory::NUMBER_OF_BASES, all.finish());
+    }
+
+    /// Takes the names of a directory.
+    pub(super) fn names(&self, pair: &Pair) -> Names {
+        let device = pair.found.target.0;
+        let mut longest = lock(&self.longest);
+        if longest.0 != device {
+            *longest = (device, Longest::of(fstatvfs(pair.target())));
+        }
+        Names::within(longest.1)
     }
 
     /// Remembers what is peculiar about the names of a directory. Directories that are there already have
@@ -211,7 +265,8 @@ impl Peculiarities {
                 if let [Ok(source), Ok(found)] = both
                     && kind_of(found).is_dir()
                 {
-                    taken.note(pair.target(), name, [&source, &found].map(identity));
+                    let key = peculiar.longest.key(name);
+                    taken.note(pair.target(), (name, key), [&source, &found].map(identity));
                 }
             }
         });
@@ -232,7 +287,43 @@ impl Peculiarities {
     pub(super) fn forget(&self, directory: u64) {
         if self.has_any.load(Ordering::Relaxed) {
             lock(&self.directories).remove(&directory);
+            lock(&self.listed).remove(&directory);
         }
+    }
+
+    /// Whether what bears the name of an entry in the target has another one, for which the filesystem made this
+    /// one up: it is not listed.
+    ///
+    /// Cost: the directory is listed once, where a name looks so and the filesystem may do that; again for each
+    /// that was not there then.
+    pub(super) fn is_made_up(&self, entry: Entry<'_>) -> bool {
+        let (directory, number) = (entry.pair.target(), entry.directory.number);
+        let own = key(entry.target);
+        // What the user names may come to several directories.
+        let is_base = entry.directory.parent.is_none();
+        let is_listed = || lock(&self.listed).get(&number).is_some_and(|keys| keys.contains(&own));
+        if !looks_made_up(entry.target)
+            || !flatout_sys::filesystem::of(directory)
+                .is_ok_and(|found| found.is_served() || matches!(found.name, "vfat" | "ntfs3"))
+            || look(directory, entry.target).is_err()
+            || is_listed()
+        {
+            return false;
+        }
+        let mut keys = HashSet::new();
+        let found = lists(directory, |name| {
+            // It may be longer than it looks here, in letters with marks.
+            if name.to_bytes().contains(&b'~') && keys.len() < MOST_COMPARED {
+                keys.insert(key(name));
+            }
+            keys.len() == MOST_COMPARED && key(name) == own
+        });
+        let is_made_up = found == Some(false) && !keys.contains(&own);
+        if !is_base {
+            lock(&self.listed).entry(number).or_default().extend(keys);
+            self.has_any.store(true, Ordering::Relaxed);
+        }
+        is_made_up
     }
 
     /// Whether names of this directory need care.
@@ -259,13 +350,14 @@ impl Peculiar {
     ///
     /// Errors: another name of the source has brought what bears the name.
     pub(super) fn care(&self, entry: Entry<'_>) -> Result<Care<'_>, Trouble> {
-        let alike = match self.alike.contains(&key(entry.target)) {
+        let key = self.longest.key(entry.target);
+        let alike = match self.alike.contains(&key) {
             true => Some((lock(&self.taken), identity(&entry.look()?))),
             false => None,
         };
-        let care = Care { alike };
+        let care = Care { alike, key };
         if let (Some((taken, source)), Some(found)) = (&care.alike, care.in_the_way(entry)?)
-            && taken.is_taken(entry, *source, found)
+            && taken.is_taken((entry, key), *source, found)
         {
             return Err(refused(OVERWRITE, ONE_NAME));
         }
@@ -278,6 +370,7 @@ pub(super) struct Care<'c> {
     /// Of a name that several names of the source may mean: its source. One after the other: each
     /// must see what the one before it has made.
     alike: Option<(MutexGuard<'c, Taken>, Identity)>,
+    key: u64,
 }
 
 impl Care<'_> {
@@ -286,7 +379,7 @@ impl Care<'_> {
         let copy = entry.copy;
         let Some(made) = self.in_the_way(entry)? else { return Ok(()) };
         if let Some((taken, source)) = &mut self.alike {
-            taken.note(entry.pair.target(), entry.target, [*source, made]);
+            taken.note(entry.pair.target(), (entry.target, self.key), [*source, made]);
         }
         if is_temporary(entry.target) {
             copy.temporaries.keep(made);

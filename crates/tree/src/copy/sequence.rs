@@ -18,7 +18,7 @@ use super::sieve::Sieve;
 use super::visit::BATCH_ENTRIES;
 use super::{
     Copy, Directory, Entry, Form, Identity, Lane, Operand, Pair, Preserve, Refusal, Work, identity,
-    kind_of, peculiar, visit,
+    kind_of, visit,
 };
 use crate::file_data::{find, look};
 use crate::lock::lock;
@@ -69,7 +69,7 @@ fn names(
 ) -> Result<Option<Vec<(CString, FileType)>>, Refusal> {
     let copy = lane.copy;
     let (mut found, mut bytes) = (Vec::new(), 0);
-    let mut seen = peculiar::Names::default();
+    let mut seen = copy.peculiarities.names(pair);
     let mut sieve = Sieve::of(copy, directory, Some(pair))?;
     let mut more = true;
     while more {

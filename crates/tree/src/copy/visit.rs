@@ -215,7 +215,7 @@ fn read_names(
         fresh: Names::default(),
         existing: Names::default(),
         is_large: false,
-        names: peculiar::Names::default(),
+        names: copy.peculiarities.names(pair),
     };
     let mut bytes = 0;
     let device = pair.found.target.0;

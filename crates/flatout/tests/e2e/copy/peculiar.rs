@@ -120,6 +120,52 @@ fn a_short_name_that_the_target_made_up_is_no_way_to_another_file() {
     faulty.finish();
 }
 
+/// As on msdos, where nothing can be made under a name of ours besides: what is there is written over.
+#[test]
+fn names_that_the_target_cuts_to_one_are_refused_and_what_is_there_is_written_again() {
+    let faulty = needs!(Faulty::new(Faults { cuts: true, ..Faults::default() }));
+    let folder = Folder::new();
+    for name in
+        ["long-name-1.text", "long-name-2.text", "plain.txt", "dir-name-1/f", "dir-name-2/f"]
+    {
+        let path = folder.join(&format!("S/{name}"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, name).unwrap();
+    }
+    let operands = ["S/long-name-1.text", "S/long-name-2.text", "S/plain.txt"];
+    for (number, words) in ["copy", "copy --in-place", "cp -r"].iter().enumerate() {
+        let words: Vec<&str> = words.split(' ').collect();
+        let at = |name: &str| format!("{}/{name}{number}", faulty.path().display());
+        let [tree, files] = [at("tree"), at("files")];
+        fs::create_dir(&files).unwrap();
+        for round in 0..2 {
+            fs::write(folder.join("S/plain.txt"), format!("plain {round}")).unwrap();
+            let all = [&words[..], &["-T", "S", &tree]].concat();
+            let ran = folder.flatout(all).run();
+            assert!(ran.exits(1).stderr.contains("same name"), "{ran}");
+            let few = [&words[..], &operands, &[&files]].concat();
+            let named = folder.flatout(few).run();
+            assert!(named.exits(1).stderr.contains("same name"), "{named}");
+            for target in [&tree, &files] {
+                let found = contents(Path::new(target));
+                let lost = match found["long-nam.tex"].as_str() {
+                    "long-name-1.text" => "long-name-2.text",
+                    "long-name-2.text" => "long-name-1.text",
+                    other => panic!("{other}{ran}"),
+                };
+                assert!(target == &files || ran.stderr.contains(lost), "{ran}");
+                assert_eq!(found["plain.txt"], format!("plain {round}"), "{ran}");
+            }
+            assert!(ran.stderr.contains(match fs::read_to_string(format!("{tree}/dir-name/f")) {
+                Ok(text) if text.contains('1') => "dir-name-2",
+                Ok(_) => "dir-name-1",
+                Err(error) => panic!("{error}{ran}"),
+            }));
+        }
+    }
+    faulty.finish();
+}
+
 /// Names of which the target has one.
 fn one_name(faulty: Faulty) {
     let folder = Folder::new();

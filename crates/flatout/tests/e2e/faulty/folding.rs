@@ -19,6 +19,14 @@ pub fn plain(number: u64) -> u64 {
     number & ((1 << SPELLING_SHIFT) - 1)
 }
 
+/// Eight letters of a name, and three.
+fn cut(name: &OsStr) -> OsString {
+    let name = name.to_string_lossy().to_ascii_lowercase();
+    let mut parts = name.split('.');
+    let base = format!("{:.8}", parts.next().unwrap_or_default());
+    parts.next().map_or(base.clone(), |ending| format!("{base}.{ending:.3}")).into()
+}
+
 /// The name that a long one has besides.
 fn made_up(name: &str) -> Option<String> {
     let (base, ending) = name.rsplit_once('.')?;
@@ -28,6 +36,9 @@ fn made_up(name: &str) -> Option<String> {
 impl State {
     /// The place that is meant: where names fold, one that is there under another spelling.
     pub fn meant(&self, place: Place) -> Place {
+        if self.faults.cuts {
+            return (place.0, cut(&place.1));
+        }
         let plain = |name: &OsStr| {
             name.to_string_lossy().replace("e\u{301}", "\u{e9}").to_ascii_lowercase()
         };

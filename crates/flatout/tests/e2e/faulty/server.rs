@@ -381,9 +381,10 @@ impl Filesystem for Server {
         if let Some(errno) = state.faults.statfs {
             return reply.error(errno);
         }
+        let name_bytes = if state.faults.cuts { 12 } else { 255 };
         let used: usize = state.nodes.values().map(|node| node.bytes.len()).sum();
         let free = state.faults.free_bytes / u64::from(BLOCK_BYTES);
         let blocks = free + (used as u64).div_ceil(u64::from(BLOCK_BYTES));
-        reply.statfs(blocks, free, free, 1 << 20, 1 << 20, BLOCK_BYTES, 255, BLOCK_BYTES);
+        reply.statfs(blocks, free, free, 1 << 20, 1 << 20, BLOCK_BYTES, name_bytes, BLOCK_BYTES);
     }
 }

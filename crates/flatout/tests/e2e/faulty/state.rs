@@ -66,9 +66,14 @@ impl State {
         if !self.faults.can_create {
             return Err(Errno::EROFS);
         }
-        if self.names.contains_key(&self.meant(place.clone())) {
+        if self.faults.cuts && place.1.as_encoded_bytes().starts_with(b".") {
+            return Err(Errno::EINVAL);
+        }
+        let meant = self.meant(place.clone());
+        if self.names.contains_key(&meant) {
             return Err(Errno::EEXIST);
         }
+        let place = if self.faults.cuts { meant } else { place };
         Ok(self.add(place, kind, (mode & 0o7777) as u16))
     }
 

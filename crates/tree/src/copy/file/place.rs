@@ -345,7 +345,9 @@ fn claim(file: &OwnedFd, entry: Entry<'_>) -> Result<(), Trouble> {
 }
 
 /// Whether a refusal has to do with the directory, or with the name in it, so that the file may be
-/// written all the same: it is mounted (`EBUSY`), or the directory is not to be written to.
+/// written all the same: it is mounted (`EBUSY`), the directory is not to be written to, or takes no name of ours
+/// (`EINVAL`: msdos, for the dot with which they begin).
 pub(super) fn needs_no_directory(errno: Errno) -> bool {
-    matches!(errno, Errno::BUSY | Errno::ACCESS | Errno::PERM | Errno::ROFS)
+    use Errno as E;
+    matches!(errno, E::BUSY | E::ACCESS | E::PERM | E::ROFS | E::INVAL)
 }
