@@ -294,11 +294,9 @@ impl Peculiarities {
         }
     }
 
-    /// Whether what bears the name of an entry in the target has another one, for which the filesystem made this
-    /// one up: it is not listed.
+    /// Whether the filesystem made the name of an entry up for what has another one: it is not listed.
     ///
-    /// Cost: the directory is listed once, where a name looks so and the filesystem may do that; again for each
-    /// that was not there then.
+    /// Cost: the directory is listed, once for all that was there then, where the filesystem may do that.
     pub(super) fn is_made_up(&self, entry: Entry<'_>) -> bool {
         let (directory, number) = (entry.pair.target(), entry.directory.number);
         let own = key(entry.target);
