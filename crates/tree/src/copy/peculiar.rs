@@ -240,7 +240,7 @@ impl Peculiarities {
     /// earlier ones brought.
     pub(super) fn begin<'p>(&self, mut targets: impl Iterator<Item = (&'p Path, CString)>) {
         let Some((target, first)) = targets.next() else { return };
-        let mut all = Names::within(Longest::of(statvfs(&Path::new(".").join(target))));
+        let mut all = Names::within(Longest::of(statvfs(Path::new(".").join(target))));
         // Directories are merged, whatever they are called.
         let names = std::iter::once(first).chain(targets.map(|(_, name)| name));
         names.for_each(|name| all.add(&name, FileType::RegularFile));
