@@ -51,13 +51,11 @@ pub(super) struct Names {
 }
 
 /// Bytes of the longest name that a filesystem has, where it may leave away what is more (affs, hfs); msdos, with
-/// 12 of them, has eight letters, a dot and three.
+/// 12 letters of them, has eight, a dot and three.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Longest(Option<usize>);
 
 impl Longest {
-    const MSDOS: usize = 12;
-
     fn of(found: Result<StatVfs, Errno>) -> Self {
         Self(
             found.ok().map(|found| found.f_namemax as usize).filter(|most| (1..255).contains(most)),
@@ -68,7 +66,8 @@ impl Longest {
     fn key(self, name: &CStr) -> u64 {
         let bytes = name.to_bytes();
         let left = match self.0 {
-            Some(Self::MSDOS) => {
+            // Linux tells six bytes for each letter.
+            Some(12 | 72) => {
                 let mut parts = bytes.split(|byte| *byte == b'.');
                 let [base, rest] = [8, 3].map(|most| {
                     let part = parts.next().unwrap_or_default();
