@@ -297,14 +297,16 @@ impl Peculiarities {
     ///
     /// Cost: the directory is listed, once for all that was there then, where the filesystem may do that.
     pub(super) fn is_made_up(&self, entry: Entry<'_>) -> bool {
+        if !looks_made_up(entry.target) {
+            return false;
+        }
         let (directory, number) = (entry.pair.target(), entry.directory.number);
         let own = key(entry.target);
         // What the user names may come to several directories.
         let is_base = entry.directory.parent.is_none();
         let is_listed = || lock(&self.listed).get(&number).is_some_and(|keys| keys.contains(&own));
-        if !looks_made_up(entry.target)
-            || !flatout_sys::filesystem::of(directory)
-                .is_ok_and(|found| found.is_served() || matches!(found.name, "vfat" | "ntfs3"))
+        if !flatout_sys::filesystem::of(directory)
+            .is_ok_and(|found| found.is_served() || matches!(found.name, "vfat" | "ntfs3"))
             || look(directory, entry.target).is_err()
             || is_listed()
         {
