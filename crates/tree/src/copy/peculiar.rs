@@ -302,8 +302,6 @@ impl Peculiarities {
         }
         let (directory, number) = (entry.pair.target(), entry.directory.number);
         let own = key(entry.target);
-        // What the user names may come to several directories.
-        let is_base = entry.directory.parent.is_none();
         let is_listed = || lock(&self.listed).get(&number).is_some_and(|keys| keys.contains(&own));
         if !flatout_sys::filesystem::of(directory)
             .is_ok_and(|found| found.is_served() || matches!(found.name, "vfat" | "ntfs3"))
@@ -321,7 +319,8 @@ impl Peculiarities {
             keys.len() == MOST_COMPARED && key(name) == own
         });
         let is_made_up = found == Some(false) && !keys.contains(&own);
-        if !is_base {
+        // What the user names may come to several directories.
+        if entry.directory.parent.is_some() {
             lock(&self.listed).entry(number).or_default().extend(keys);
             self.has_any.store(true, Ordering::Relaxed);
         }
