@@ -7,7 +7,6 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::CStr;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +35,7 @@ pub(crate) struct DirectoryStack {
     /// Whether no access time may change, be it that of somebody else's directory.
     is_strict: bool,
     /// What listings are read into, one after the other.
-    space: RefCell<Vec<MaybeUninit<u8>>>,
+    space: RefCell<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -163,8 +162,8 @@ impl DirectoryStack {
             rustix::fs::seek(self.here(), SeekFrom::Start(0))?;
         }
         let mut space = self.space.take();
-        space.resize(LISTING_BYTES, MaybeUninit::uninit());
-        let mut listing = RawDir::new(self.here(), &mut space);
+        space.reserve(LISTING_BYTES);
+        let mut listing = RawDir::new(self.here(), space.spare_capacity_mut());
         let mut tries = 0;
         while let Some(entry) = listing.next() {
             match entry {

@@ -1,7 +1,6 @@
 //! The names in a directory, and what they are, as getdents64(2) yields them.
 
 use std::ffi::CStr;
-use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 
 use flatout_io::MAX_INTERRUPTIONS;
@@ -17,7 +16,7 @@ const LISTING_BYTES: usize = 64 << 10;
 
 /// Reads directories into the same memory, which is taken when there is one.
 #[derive(Default)]
-pub(super) struct Lister(Vec<MaybeUninit<u8>>);
+pub(super) struct Lister(Vec<u8>);
 
 impl Lister {
     /// Calls `visit` with all names of a directory from where it stands, and their kinds.
@@ -37,8 +36,8 @@ impl Lister {
         directory: BorrowedFd<'_>,
         mut visit: impl FnMut(&CStr, FileType, u64) -> Result<(), E>,
     ) -> Result<bool, E> {
-        self.0.resize(LISTING_BYTES, MaybeUninit::uninit());
-        let mut listing = RawDir::new(directory, &mut self.0);
+        self.0.reserve(LISTING_BYTES);
+        let mut listing = RawDir::new(directory, self.0.spare_capacity_mut());
         let (mut any, mut tries) = (false, 0);
         loop {
             let entry = match listing.next() {
