@@ -15,6 +15,7 @@ mod pairs;
 mod reproduce;
 mod rows;
 
+use crate::ceiling::TOLERANCE;
 use crate::load::busy_words;
 use crate::record::{Answer, Mark, Outcome, Record, Status};
 use crate::sampler::fact::OVERHEAD_RATIO;
@@ -148,12 +149,16 @@ fn did_it_break_limits(results: &[Outcome]) -> Answer {
             count(broken.len(), "row lies", "rows lie"),
             list(&broken)
         ),
-        Some((row, ratio)) => format!(
-            "No: {} checked, and the closest, {}, is at {} of its limit.",
-            count(checked, "row was", "rows were"),
-            name(row),
-            percent(ratio)
-        ),
+        Some((row, ratio)) => {
+            // Above a measured bound, and neither the figure nor the bound is so sure: `ceiling::apply`.
+            let noisy = if ratio > TOLERANCE { ", which its interval includes" } else { "" };
+            format!(
+                "No: {} checked, and the closest, {}, is at {} of its limit{noisy}.",
+                count(checked, "row was", "rows were"),
+                name(row),
+                percent(ratio)
+            )
+        }
         None => "Not known: no row has a limit to check it against.".to_owned(),
     };
     let held = with_code(figures(results), Says::SetLimit);

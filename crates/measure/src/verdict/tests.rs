@@ -99,6 +99,8 @@ fn did_it_break_limits_good() {
         answer.text,
         "No: 2 rows were checked, and the closest, a/c, is at 97 % of its limit."
     );
+    let noisy = ask(LIMITS, vec![at("a/b", Some(1.43), "")]);
+    assert!(noisy.text.ends_with("is at 143 % of its limit, which its interval includes."));
 }
 
 #[test]
