@@ -13,19 +13,20 @@ pub(crate) fn over_time(outcome: &Outcome) -> impl Iterator<Item = &Series> {
     outcome.series.iter().filter(is_time)
 }
 
-/// Least and largest value, and the time, over which it is: `212 to 639 MiB/s within 29.5 s`.
+/// Least and largest value, and the time that it is over: `212 to 639 MiB/s, from 0.500 to 30.0 s`.
 pub(crate) fn extent(series: &Series) -> String {
-    let range = |axis: usize| {
+    let range = |axis: usize, unit: &str| {
         let values = series.points.iter().map(|point| point[axis]);
-        statistics::extremes(values.filter(|value| value.is_finite())).unwrap_or_default()
+        let ends = statistics::extremes(values.filter(|value| value.is_finite()));
+        let ends = ends.unwrap_or_default();
+        let scale = Scale::of(unit, ends.1);
+        quantity::range(ends, " to ", |value| scale.text(value))
     };
-    let ((low, high), (start, end)) = (range(1), range(0));
-    let scale = Scale::of(&series.y, high);
     let time = match label::unit_of(&series.x) {
-        "s" => format!(" within {}", quantity::value("s", end - start)),
+        "s" => format!(", from {}", range(0, "s")),
         _ => String::new(),
     };
-    format!("{} to {}{time}", scale.number(low), scale.text(high))
+    range(1, &series.y) + &time
 }
 
 /// The levels that a rate over time had, as the audit names them.
@@ -75,8 +76,14 @@ mod tests {
     fn least_and_largest_share_a_unit() {
         let (name, x) = (String::new(), "time_s".to_owned());
         let y = "operations/s".to_owned();
-        let series = Series { name, x, y, points: vec![[0.0, 800.0], [1.0, 1600.0]] };
-        assert_eq!(extent(&series), "0.800 to 1.60 kop/s within 1.00 s");
+        let mut series = Series { name, x, y, points: vec![[9.0, 800.0], [12.0, 1600.0]] };
+        assert_eq!(extent(&series), "0.800 to 1.60 kop/s, from 9.00 to 12.0 s");
+        series.points[1][1] = 800.0;
+        assert_eq!(
+            extent(&series),
+            "800 op/s, from 9.00 to 12.0 s",
+            "knees are told on the same clock"
+        );
     }
 
     #[test]
