@@ -113,14 +113,15 @@ impl Terminal<'_> {
 
 /// As many whole statements as so many columns have room for, but one in any case.
 fn statements_within(statements: &str, columns: usize) -> String {
-    let mut told: Vec<&str> = statements.split("; ").collect();
-    while told.len() > 1 && text::width(&told.join("; ")) > columns {
-        // The width of the interval and the findings say as much; that there is no interval does not
-        // say why.
-        let known = [Status::Unstable, Status::Degraded].map(label::state);
-        let known = told.iter().position(|word| known.contains(word));
-        told.remove(known.unwrap_or(told.len() - 1));
-    }
+    let all: Vec<&str> = statements.split("; ").collect();
+    // The width of the interval and the findings say as much; that there is no interval does not say
+    // why.
+    let known = [Status::Unstable, Status::Degraded].map(label::state);
+    let (known, others) = all.split_at(usize::from(all.len() > 1 && known.contains(&all[0])));
+    let fewer = (1..=others.len()).rev().map(|count| &others[..count]);
+    let mut fewer = fewer.flat_map(|others| [[known, others].concat(), others.to_vec()]);
+    let told = fewer.find(|told| text::width(&told.join("; ")) <= columns);
+    let told = told.unwrap_or_else(|| others[..1].to_vec());
     // One setting of several, such as `512 KiB`, stays on its line.
     let unbroken = |words: &str| match text::width(words) <= SHORTEST_REMARK {
         true => text::unbroken(words),
@@ -145,5 +146,6 @@ mod tests {
         assert_eq!(within("noisy", 31), "device; usual 1–2; p99 1 ms", "± has it");
         assert_eq!(within("degraded", 31), "device; usual 1–2; p99 1 ms", "the findings have it");
         assert_eq!(within("noisy", 6), "device");
+        assert_eq!(within("noisy", 14), "noisy; device", "there is room for it");
     }
 }
