@@ -187,7 +187,7 @@ fn read_engine(facts: &Facts, wishes: &Wishes) -> (Engine, String) {
         Some(Caching::Buffered) | None => {}
     }
     if hot && wishes.block_bytes.is_some() {
-        return (Engine::Sync, format!("{share}, and a block size asks for requests of that size"));
+        return (Engine::Sync, format!("{share}, and blocks are asked for: requests of that size"));
     }
     if wishes.block_bytes.is_some_and(|block| block < 4096) {
         return say(Engine::Sync, "blocks below a page: readahead keeps more in flight");

@@ -36,8 +36,10 @@ pub struct Job {
     pub path: PathBuf,
     /// Settings asked for.
     pub wishes: Wishes,
-    /// Blocks to be read; `None`: to the end of the file.
+    /// Blocks to be read, all of one size whatever engine is taken.
     pub block_count: Option<u64>,
+    /// Without these, bytes to be read, in blocks of any size; `None`: to the end of the file.
+    pub length_bytes: Option<u64>,
     /// When a trial is over.
     pub limit: Limit,
     /// What the page cache holds at the start.
@@ -62,6 +64,7 @@ impl Job {
             path,
             wishes: Wishes::exactly(tuning),
             block_count: None,
+            length_bytes: None,
             limit: Limit::Blocks,
             state,
             digest: DigestKind::Xor32,
@@ -132,12 +135,11 @@ impl Reader {
     /// Errors: what open says; settings that make no sense ([`Error::Usage`]), found before the
     /// file is touched.
     pub fn open(mut job: Job) -> Result<Self, Error> {
-        // A count of blocks means blocks of one size, whatever engine is taken.
-        let wanted_bytes = job.block_count.map(|count| {
+        let counted_bytes = job.block_count.map(|count| {
             let block_bytes = job.wishes.block_bytes.get_or_insert(choice::MMAP_BLOCK_BYTES);
             limits::length(count, *block_bytes)
         });
-        let wanted_bytes = wanted_bytes.transpose()?;
+        let wanted_bytes = counted_bytes.transpose()?.or(job.length_bytes);
         let source = Source::open(&job.path)?;
         let end_bytes = match source.kind() {
             Kind::Sized => wanted_bytes.unwrap_or(u64::MAX).min(source.length_bytes()),

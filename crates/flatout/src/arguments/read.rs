@@ -54,7 +54,16 @@ pub struct Read {
 
 impl Read {
     fn blocks(&self) -> Result<(Option<u64>, Option<u64>), String> {
-        self.moving.blocks(choice::MMAP_BLOCK_BYTES)
+        match self.length_bytes() {
+            Some(_) => Ok((None, None)),
+            None => self.moving.blocks(choice::MMAP_BLOCK_BYTES),
+        }
+    }
+
+    /// Bytes that are asked for without a word about blocks, where blocks of any engine divide them.
+    fn length_bytes(&self) -> Option<u64> {
+        let size = self.moving.size.filter(|_| self.moving.block_size.is_none());
+        size.filter(|size| size.is_multiple_of(choice::MMAP_BLOCK_BYTES))
     }
 
     /// Says what cannot be read.
@@ -79,6 +88,7 @@ impl Read {
             path: file.to_owned(),
             wishes: Wishes { block_bytes, ..self.moving.wishes(self.engine, self.split) },
             block_count,
+            length_bytes: self.length_bytes(),
             limit,
             state: if self.cold { CacheStart::Cold(Clearing::File) } else { CacheStart::AsItIs },
             digest: self.digest,

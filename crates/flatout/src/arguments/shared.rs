@@ -198,8 +198,10 @@ impl Moving {
         if size.is_multiple_of(block) {
             return Ok((Some(size / block), Some(block)));
         }
-        let [size, block] = [size, block].map(size_text);
-        Err(format!("--size {size} is no whole number of blocks of {block} (--block-size)"))
+        let [size, block, rest] = [size, block, size % block].map(size_text);
+        Err(format!(
+            "--size {size} is no whole number of blocks of {block} (--block-size): {rest} too many"
+        ))
     }
 
     /// The settings asked for.

@@ -57,6 +57,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("read data -t 1 --min-time 1", &["--time", "--min-time"]),
     ("write -", &["standard output", "./-"]),
     ("write new --size 10M -b 3M", &["--size 10 MiB", "no whole number of blocks of 3 MiB"]),
+    ("read data --size 4097 -b 4K", &["blocks of 4 KiB (--block-size): 1 byte too many"]),
     ("read data --size 4K --block-count 1", &["--size", "--block-count"]),
     ("copy", &["<SOURCE>", "(see flatout copy --help)"]),
     ("copy data", &["no target after \"data\""]),

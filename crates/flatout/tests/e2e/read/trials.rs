@@ -32,6 +32,23 @@ fn a_stream_that_is_read_out_is_no_further_trial_and_standard_input_is_there_onc
 }
 
 #[test]
+fn a_size_alone_asks_for_no_blocks() {
+    let folder = Folder::new();
+    let bytes = random_file(&folder.join("data"), 4 * MEBIBYTE, 2);
+    let of = |options: &str| {
+        let line = format!("read data --format json {options}");
+        folder.flatout(line.split(' ')).run().exits(0).result()
+    };
+    let result = of("--size 2M");
+    assert_eq!(result["parameters"]["engine"], "mmap", "as of a whole file: {result}");
+    assert_eq!(result["audit"]["bytes"], 2 * MEBIBYTE);
+    assert_eq!(result["audit"]["digest_xor32"], xor32_hex(&bytes[..2 << 20]));
+    for blocks in ["--size 2M -b 4K", "--block-count 2", "--size 512K"] {
+        assert_eq!(of(blocks)["parameters"]["engine"], "sync", "{blocks}");
+    }
+}
+
+#[test]
 fn an_interval_needs_three_trials() {
     let folder = Folder::new();
     random_file(&folder.join("data"), MEBIBYTE, 1);
