@@ -175,7 +175,11 @@ fn conclude(session: &mut Session<'_>, path: &Path, counts: &Counts) {
     if counts.proper == 0 {
         // Where other complaints were made, this one would only hide them.
         if counts.foreign == 0 && !counts.is_cut {
-            let known = Algorithm::ALL.map(Algorithm::name).join(", ");
+            let asked = session.arguments.digest;
+            let known = asked.map_or_else(
+                || Algorithm::ALL.map(Algorithm::name).join(", "),
+                |asked| asked.name().to_owned(),
+            );
             let text = format!("{path:?}: no properly formatted lines found of {known}");
             session.fail(FAILED, text);
         }

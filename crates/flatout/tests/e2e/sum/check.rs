@@ -97,6 +97,7 @@ fn a_file_that_is_no_manifest_is_an_error() {
     std::fs::write(folder.join("SUMS"), "").unwrap();
     check(&folder, "")
         .complains(1, &["\"SUMS\": no properly formatted lines found of blake3, xxh3"]);
+    check(&folder, "--digest sha256").complains(1, &["lines found of sha256"]);
     std::fs::remove_file(folder.join("SUMS")).unwrap();
     check(&folder, "").complains(1, &["cannot open \"SUMS\": No such file or directory"]);
     std::fs::create_dir(folder.join("SUMS")).unwrap();
