@@ -23,6 +23,8 @@ const KNEES_MOST: usize = 3;
 const STEP_LEAST: f64 = 0.10;
 /// Distance of two levels over the standard deviation of the bins around them.
 const DEVIATIONS: f64 = 4.0;
+/// The standard deviation of normal noise over its mean deviation: √(π ÷ 2).
+const MEAN_TO_SIGMA: f64 = 1.253_314_137_315_500_3;
 /// Share of the bins of a level that may lie nearer to the other level.
 const MISPLACED_MOST: f64 = 0.10;
 /// Largest squared error of two levels over that of a straight line; the line is a slow trend.
@@ -150,12 +152,15 @@ fn step(rates: &[f64]) -> Option<Step> {
         .then_some(Step { split, height })
 }
 
-/// Standard deviation of the bins around their own level, from the median deviation.
+/// Standard deviation of the bins around their own level, from the median deviation; where bins count
+/// so little that most of them are alike, from the mean deviation.
 fn noise(before: &[f64], first: f64, after: &[f64], second: f64) -> Option<f64> {
     let far = |level: f64| move |rate: &f64| (rate - level).abs();
     let deviations: Vec<f64> =
         before.iter().map(far(first)).chain(after.iter().map(far(second))).collect();
-    Some(median(&deviations)? * MAD_TO_SIGMA)
+    let mean = deviations.iter().sum::<f64>() / deviations.len() as f64;
+    let typical = median(&deviations)? * MAD_TO_SIGMA;
+    Some(if typical > 0.0 { typical } else { mean * MEAN_TO_SIGMA })
 }
 
 /// The running median of three, which removes what lasts one bin and keeps a step where it is.

@@ -82,6 +82,14 @@ fn a_step_below_ten_percent_or_five_bins_is_none() {
 }
 
 #[test]
+fn one_count_more_is_no_other_level() {
+    // Sequential reads of a disk beside other programs: 25 ms hold 4 or 5 times 16 requests.
+    let counts = "3454445444445455555555455455";
+    let rates: Vec<f64> = counts.bytes().map(|count| f64::from(count - b'0') * 6.7e8).collect();
+    assert!(shape(&curve(&rates)).is_none());
+}
+
+#[test]
 fn decays_and_equal_stairs_are_slow_trends() {
     for slowness in [10.0, 20.0, 40.0] {
         let decay: Vec<f64> =
