@@ -176,9 +176,9 @@ fn more_runs_settle_what_one_leaves_open() {
         words.extend([format!("--more-old=a/{run}.json"), format!("--more-new=bc/{run}.json")]);
     }
     let ran = compare(&folder, &words.iter().map(String::as_str).collect::<Vec<_>>()).run();
-    assert!(ran.exits(0).stdout.contains("a/0.json and 4 more runs "), "{ran}");
+    assert!(ran.exits(0).stdout.contains("a/0.json (5 runs) "), "{ran}");
     let folders = compare(&folder, &["a", "bc"]).run();
-    assert!(folders.exits(0).stdout.contains("same: 1 the same"), "{folders}");
+    assert!(folders.exits(0).stdout.contains("OLD: a (5 runs) "), "{folders}");
 }
 
 #[test]

@@ -42,7 +42,8 @@ pub(super) fn sections(trend: &Trend) -> [Section; 2] {
 fn short(trend: &Trend, changed: &[(String, &TrendRow, &LevelChange)]) -> Section {
     let mut section = Section::new(Part::Summary, "");
     let days = order::distinct(trend.times.iter().filter_map(|time| day(time)));
-    let days = [days.first(), days.last()].into_iter().flatten().joined(" to ");
+    let days = order::distinct([days.first(), days.last()].into_iter().flatten());
+    let days = days.into_iter().joined(" to ");
     let others = match trend.runs_left_out {
         0 => String::new(),
         count => format!(", {} of other machines left out", quantity::count(count)),

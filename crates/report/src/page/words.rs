@@ -33,8 +33,7 @@ pub(super) fn heading(verdict: Verdict, count: usize) -> String {
 pub(super) fn side(name: &str, side: &Side) -> String {
     let runs = match side.runs {
         1 => String::new(),
-        2 => " and 1 more run".to_owned(),
-        runs => format!(" and {} more runs", quantity::count(runs - 1)),
+        runs => format!(" ({} runs)", quantity::count(runs)),
     };
     let parts = [format!("{name}: {}{runs}", side.name), side.tool.clone(), side.time.clone()];
     text::listed(parts, " · ")

@@ -36,6 +36,20 @@ fn on_day(mut run: Value, day: i32) -> Value {
 }
 
 #[test]
+fn runs_of_one_day_have_one_date() {
+    let folder = Folder::new();
+    fs::create_dir(folder.join("all")).unwrap();
+    for hour in 0..8 {
+        let mut run = on_day(run(&[("disk/steady", 5.0e9)]), 1);
+        run["start"]["time"] = json!(format!("2026-03-01T0{hour}:00:00+00:00"));
+        run["start"]["seed"] = json!(hour);
+        put(&folder, &format!("all/{hour}.json"), &run);
+    }
+    let ran = compare(&folder, &["--trend", "all"]).run();
+    shows(ran.exits(0), &["8 runs of one machine, 2026-03-01\n"]);
+}
+
+#[test]
 fn what_became_slower_is_found_with_its_day() {
     let folder = folder();
     let ran = compare(&folder, &["--trend", "all"]).run();
