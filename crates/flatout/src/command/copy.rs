@@ -250,6 +250,7 @@ fn copy<'w>(
     if repeats {
         copy = copy.with_repeated_names();
     }
+    copy = copy.with_rounds(&plan.rounds);
     for round in plan.rounds {
         // The totals are those of all rounds so far.
         ended = match run_round(arguments, (&copy, round), witness, &mut *processes) {

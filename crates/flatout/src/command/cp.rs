@@ -46,7 +46,7 @@ pub fn run(arguments: &Cp, cancel: CancelToken) -> ExitCode {
     };
     let copy = Copy::new(arguments.options(cancel), &witness);
     // Symlinks may lead to one file more than once, however many names it has.
-    let mut copy = copy.with_repeated_names().with_parents(below);
+    let mut copy = copy.with_repeated_names().with_parents(below).with_rounds(&plan.rounds);
     copy.backups = backups;
     for round in plan.rounds {
         let ended = in_threads(&copy, round);

@@ -22,7 +22,6 @@ use super::event::Watch;
 use super::evidence::{Evidence, Reached};
 use super::granularity::Granularity;
 use super::inventory::Digests;
-use super::lane::split;
 use super::links::{Links, Taken};
 use super::mirror::Mirror;
 use super::parents::Parents;
@@ -210,7 +209,6 @@ impl<'a> Copy<'a> {
     /// Offers the operands of a round.
     pub(super) fn begin(&self, operands: Vec<Operand>) {
         self.targets.begin_round();
-        self.peculiarities.begin(operands.iter().map(|one| split(&one.target)));
         let first = self.in_turn(operands);
         self.dispatch.offer(first.into_iter().map(Work::Operand));
         let mut workers = lock(&self.workers);

@@ -5,25 +5,25 @@
 //! names is not asked; where two names are told apart after all, care costs a look at what was made.
 
 mod key;
+mod taken;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use rustix::fs::{FileType, Mode, StatVfs, fstatvfs, statvfs};
+use rustix::fs::{FileType, StatVfs, fstatvfs, statvfs};
 use rustix::io::Errno;
 
 use super::existing::OVERWRITE;
-use super::listing::Lister;
+use super::lane::split;
 use super::temporary::is_temporary;
-use super::{Copy, Directory, Entry, Identity, Pair, Refusal, Trouble, identity, kind_of, refused};
-use crate::directory_stack::DIRECTORY;
+use super::{Copy, Directory, Entry, Identity, Operand, Pair, Trouble, identity, kind_of, refused};
 use crate::file_data::look;
 use crate::lock::lock;
 pub(super) use key::key;
+use taken::{Taken, lists};
 
 /// Names of one directory that are compared with each other at most.
 const MOST_COMPARED: usize = 1 << 16;
@@ -132,75 +132,6 @@ pub(super) struct Peculiarities {
     served: Mutex<(u64, bool)>,
 }
 
-/// What was brought under names that the target may take for one, each with its source.
-#[derive(Debug, Default)]
-struct Taken {
-    /// By what bears the name.
-    found: HashMap<Identity, Identity>,
-    /// Names by key, where each spelling may have an inode number of its own.
-    names: HashMap<u64, HashMap<CString, Identity>>,
-}
-
-impl Taken {
-    /// Notes what was brought under a name of a directory, which has this key.
-    fn note(
-        &mut self,
-        directory: BorrowedFd<'_>,
-        (name, key): (&CStr, u64),
-        [source, made]: [Identity; 2],
-    ) {
-        self.found.insert(made, source);
-        if may_number_spellings(directory) {
-            self.names.entry(key).or_default().insert(name.to_owned(), source);
-        }
-    }
-
-    /// Whether what bears the name of an entry, which has this key, was brought for another source.
-    fn is_taken(&self, (entry, key): (Entry<'_>, u64), source: Identity, found: Identity) -> bool {
-        // Another name of the same file is no loss.
-        if let Some(from) = self.found.get(&found) {
-            return *from != source;
-        }
-        let Some(names) = self.names.get(&key) else { return false };
-        let others =
-            names.iter().filter(|(name, from)| ***name != *entry.target && **from != source);
-        let mut all: Vec<&CStr> = others.map(|(name, _)| name.as_c_str()).collect();
-        if all.is_empty() {
-            return false;
-        }
-        all.push(entry.target);
-        !has_spellings(entry.pair.target(), &all)
-    }
-}
-
-/// Whether a filesystem may number each spelling of a name, as programs behind FUSE do, and clients of
-/// servers that tell no numbers, and a file anew that it had forgotten, as Linux does on FAT: two numbers do not
-/// prove two files there.
-fn may_number_spellings(directory: BorrowedFd<'_>) -> bool {
-    flatout_sys::filesystem::of(directory)
-        .is_ok_and(|found| found.is_served() || matches!(found.name, "vfat" | "exfat"))
-}
-
-/// Whether a directory lists all of these names, spelled so; not known means no.
-///
-/// Cost: it is listed.
-fn has_spellings(directory: BorrowedFd<'_>, names: &[&CStr]) -> bool {
-    let mut missing: HashSet<&CStr> = names.iter().copied().collect();
-    let has_all = |name: &CStr| missing.remove(name) && missing.is_empty();
-    lists(directory, has_all) == Some(true)
-}
-
-/// Whether a directory lists names until `is_last` says so; `None`: it cannot be listed.
-fn lists(directory: BorrowedFd<'_>, mut is_last: impl FnMut(&CStr) -> bool) -> Option<bool> {
-    let mut is_over = false;
-    let opened = rustix::fs::openat(directory, c".", DIRECTORY, Mode::empty()).ok()?;
-    let listed = Lister::default().each(opened.as_fd(), |name, _| {
-        is_over = is_last(name);
-        if is_over { Err(Refusal::because("list", "all were found")) } else { Ok(()) }
-    });
-    (is_over || listed.is_ok()).then_some(is_over)
-}
-
 /// Whether a name is as filesystems make them up for longer ones (`LONGFI~1.TXT`): at most eight letters, with a
 /// number at their end, and three behind a dot.
 fn looks_made_up(name: &CStr) -> bool {
@@ -220,6 +151,13 @@ impl Copy<'_> {
         self
     }
 
+    /// The same copy, which is to be of these rounds of operands.
+    pub fn with_rounds(self, rounds: &[Vec<Operand>]) -> Self {
+        let targets = rounds.iter().flatten().map(|operand| split(&operand.target));
+        self.peculiarities.expect(targets);
+        self
+    }
+
     /// Whether a directory may list a name twice: a server by mistake, and any filesystem where a file is
     /// replaced meanwhile. Then a file with several names would be forgotten before the last of them
     /// came, and by the rules of cp a backup be replaced by one of the new file.
@@ -235,9 +173,8 @@ impl Copy<'_> {
 }
 
 impl Peculiarities {
-    /// Other operands begin, with these directories and names in the target: they may replace what
-    /// earlier ones brought.
-    pub(super) fn begin<'p>(&self, mut targets: impl Iterator<Item = (&'p Path, CString)>) {
+    /// Operands go to these names in these directories.
+    fn expect<'p>(&self, mut targets: impl Iterator<Item = (&'p Path, CString)>) {
         let Some((target, first)) = targets.next() else { return };
         let mut all = Names::within(Longest::of(statvfs(Path::new(".").join(target))));
         // Directories are merged, whatever they are called.
@@ -268,7 +205,7 @@ impl Peculiarities {
                     && kind_of(found).is_dir()
                 {
                     let key = peculiar.longest.key(name);
-                    taken.note(pair.target(), (name, key), [&source, &found].map(identity));
+                    taken.note(pair, (name, key), [&source, &found].map(identity));
                 }
             }
         });
@@ -380,7 +317,7 @@ impl Care<'_> {
         let copy = entry.copy;
         let Some(made) = self.in_the_way(entry)? else { return Ok(()) };
         if let Some((taken, source)) = &mut self.alike {
-            taken.note(entry.pair.target(), (entry.target, self.key), [*source, made]);
+            taken.note(entry.pair, (entry.target, self.key), [*source, made]);
         }
         if is_temporary(entry.target) {
             copy.temporaries.keep(made);

@@ -144,13 +144,9 @@ fn names_that_the_target_cuts_to_one_are_refused_and_what_is_there_is_written_ag
             let ran = folder.flatout(all).run();
             assert!(ran.exits(1).stderr.contains("same name"), "{ran}");
             let few = [&words[..], &operands, &[&files]].concat();
-            // cp tells those that it is given apart by their names.
-            let is_cp = words[0] == "cp";
-            if !is_cp {
-                let named = folder.flatout(few).run();
-                assert!(named.exits(1).stderr.contains("same name"), "{named}");
-            }
-            for target in [&tree, &files].into_iter().take(if is_cp { 1 } else { 2 }) {
+            let named = folder.flatout(few).run();
+            assert!(named.exits(1).stderr.contains("same name"), "{named}");
+            for target in [&tree, &files] {
                 let found = contents(Path::new(target));
                 let kept = &found["long-nam.tex"];
                 let mut refused = ran.stderr.lines().filter(|line| line.contains("overwrite"));
