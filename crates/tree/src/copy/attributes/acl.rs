@@ -10,6 +10,11 @@ pub(super) const ACCESS: &CStr = c"system.posix_acl_access";
 /// The list that a directory hands on.
 pub(super) const DEFAULT: &CStr = c"system.posix_acl_default";
 
+/// That of a file of NFSv4, and what its entries have at most where they are the mode.
+const NFS4: &CStr = c"system.nfs4_acl";
+const NFS4_DENY: u32 = 1;
+const NFS4_GROUP: u32 = 0x40;
+
 const VERSION: u32 = 2;
 const HEADER_BYTES: usize = 4;
 /// Tag and permissions in two bytes each, and an id in four.
@@ -57,6 +62,33 @@ pub(super) fn permissions(value: &[u8]) -> Option<u32> {
     Some(entry(value, OWNER)? << 6 | group << 3 | entry(value, OTHER)?)
 }
 
+/// Whether a list of NFSv4 (RFC 7530, 6.2.1) names nobody but owner, group and everyone, and hands nothing on:
+/// servers show such a one of each file, and it says what the mode does.
+pub(super) fn is_mode(name: &CStr, value: &[u8]) -> bool {
+    name == NFS4 && is_mode_of_nfs4(value)
+}
+
+fn is_mode_of_nfs4(value: &[u8]) -> bool {
+    let word = |at: usize| {
+        let bytes = value.get(at..)?.first_chunk()?;
+        Some(u32::from_be_bytes(*bytes))
+    };
+    let (Some(count), mut at) = (word(0), 4) else { return false };
+    for _ in 0..count {
+        let (Some(kind), Some(flags), Some(length)) = (word(at), word(at + 4), word(at + 12))
+        else {
+            return false;
+        };
+        let who = value.get(at + 16..).and_then(|rest| rest.get(..length as usize));
+        let is_plain = kind <= NFS4_DENY && flags & !NFS4_GROUP == 0;
+        if !is_plain || !matches!(who, Some(b"OWNER@" | b"GROUP@" | b"EVERYONE@")) {
+            return false;
+        }
+        at += 16 + (length as usize).next_multiple_of(4);
+    }
+    at == value.len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::list;
@@ -84,6 +116,29 @@ mod tests {
         assert_eq!(with(NAMED_USER, 0), Some(0));
         assert_eq!(with(NAMED_USER, 7), Some(0o46), "the mask bounds those who are named");
         assert_eq!(with(NAMED_GROUP, 4), Some(0o44));
+    }
+
+    #[test]
+    fn a_list_of_nfs4_that_names_nobody_is_the_mode() {
+        let list = |entries: &[(u32, u32, &str)]| {
+            let mut value = (entries.len() as u32).to_be_bytes().to_vec();
+            for (kind, flags, who) in entries {
+                for word in [*kind, *flags, 0x16_01e7, who.len() as u32] {
+                    value.extend(word.to_be_bytes());
+                }
+                value.extend(who.as_bytes());
+                value.resize(value.len().next_multiple_of(4), 0);
+            }
+            value
+        };
+        let usual = [(1, 0, "OWNER@"), (0, 0, "OWNER@"), (0, 0x40, "GROUP@"), (0, 0, "EVERYONE@")];
+        assert!(is_mode_of_nfs4(&list(&usual)));
+        for other in [(0, 0, "1234@domain"), (0, 1, "OWNER@"), (2, 0, "EVERYONE@")] {
+            assert!(!is_mode_of_nfs4(&list(&[usual[0], other])), "{other:?}");
+        }
+        let mut cut = list(&usual);
+        cut.pop();
+        assert!(!is_mode_of_nfs4(&cut) && !is_mode_of_nfs4(b""));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use rustix::fs::{FileType, Stat};
 
+use super::acl;
 use super::extended::is_list;
 use super::node::Node;
 use super::{Attributes, Job, MODE_BITS, Made, times};
@@ -68,7 +69,8 @@ impl Attributes<'_> {
         let names = self.source_names(job)?;
         for name in names.iter().filter(|name| self.carries(name)) {
             let (wanted, found) = (job.source.value(name), job.target.value(name));
-            differ[usize::from(!is_list(name))] |= wanted.is_err() || wanted != found;
+            let is_mode = matches!(&wanted, Ok(Some(value)) if acl::is_mode(name, value));
+            differ[usize::from(!is_list(name))] |= !is_mode && (wanted.is_err() || wanted != found);
         }
         differ[1] |= self.lacks_some(&names);
         let found = if self.wants_extended() { self.target_names(job)? } else { None };

@@ -217,7 +217,9 @@ impl Attributes<'_> {
             Ok(()) => carried.changed = true,
             Err(errno) if CANNOT.contains(&errno) => {
                 self.check_lock(job, SET, errno)?;
-                self.lose(job, loss(name), Some(errno));
+                if !acl::is_mode(name, value) {
+                    self.lose(job, loss(name), Some(errno));
+                }
                 self.go_without(job, name, Some(value), carried)?;
             }
             // ext4 says that when the value does not fit beside the inode and in a block, however
