@@ -10,6 +10,7 @@ use crate::lock::lock;
 use crate::spool::unnamed::without_a_name;
 
 const SECOND_NS: i64 = 1_000_000_000;
+const STEPS_NS: [i64; 6] = [1, 100, 1_000, 1_000_000, 10_000_000, SECOND_NS];
 /// What the file of the trial gets: odd in each digit, and a second that two do not divide.
 const TRIAL: Timespec = Timespec { tv_sec: 1_000_000_001, tv_nsec: 123_456_789 };
 
@@ -41,7 +42,11 @@ impl Entry<'_> {
         if from < to || from - to >= 2 * i128::from(SECOND_NS) {
             return false;
         }
-        let step = i128::from(self.clock(target.st_dev).step_ns);
+        // A plan makes nothing with which it could be tried.
+        let step = i128::from(match self.copy.is_plan() {
+            true => step_told_by(target.st_ctime_nsec as i64),
+            false => self.clock(target.st_dev).step_ns,
+        });
         to % step == 0 && from - to < step
     }
 
@@ -98,14 +103,19 @@ fn notes_changes(found: &Stat) -> bool {
     (found.st_ctime, found.st_ctime_nsec) != (found.st_mtime, found.st_mtime_nsec)
 }
 
+/// The coarsest step of a clock that may have told when a file was changed, which nobody can set: this part of a
+/// second. What takes two at a time (vfat) does not tell that.
+fn step_told_by(nanoseconds: i64) -> i64 {
+    STEPS_NS.into_iter().rev().find(|step| nanoseconds % step == 0).unwrap_or(1)
+}
+
 /// The step of a clock that made this of [`TRIAL`].
 fn step_of(seconds: i64, nanoseconds: i64) -> i64 {
     if seconds != TRIAL.tv_sec {
         return 2 * SECOND_NS;
     }
-    let steps = [1, 100, 1_000, 1_000_000, 10_000_000, SECOND_NS];
     let matches = |step: &i64| nanoseconds == TRIAL.tv_nsec / step * step;
-    steps.into_iter().find(matches).unwrap_or(1)
+    STEPS_NS.into_iter().find(matches).unwrap_or(1)
 }
 
 #[cfg(test)]
@@ -125,5 +135,14 @@ mod tests {
             assert_eq!(step_of(TRIAL.tv_sec, nanoseconds), step);
         }
         assert_eq!(step_of(TRIAL.tv_sec - 1, 0), 2 * SECOND_NS);
+    }
+
+    #[test]
+    fn the_time_of_a_change_tells_how_coarse_the_clock_may_be() {
+        for (nanoseconds, step) in
+            [(123_456_789, 1), (123_456_700, 100), (120_000_000, 10_000_000), (0, SECOND_NS)]
+        {
+            assert_eq!(step_told_by(nanoseconds), step);
+        }
     }
 }

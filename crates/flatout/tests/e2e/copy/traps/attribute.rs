@@ -211,6 +211,9 @@ fn a_target_with_a_coarse_clock_gets_what_it_can_keep() {
         assert_eq!(after.entry("a").modified, (1_700_000_000, 0));
         assert_eq!(after.entry("b").modified, (-5, 0));
     }
+    // A plan knows them, too; what is clamped never has its time.
+    let ran = copy(&["-T", "--quick-check", "--dry-run"], &tree, &target);
+    assert!(ran.exits(0).stdout.contains("2 unchanged"), "{ran}");
     // What has its time as well as it can have it is not older; without that time it may be.
     let into = point.path().join("copy");
     let into = into.to_str().unwrap();
