@@ -23,6 +23,7 @@ mod manifest;
 mod memory;
 mod middle;
 mod mirror;
+mod odd_names;
 mod operand;
 pub mod oracle;
 mod overlap;

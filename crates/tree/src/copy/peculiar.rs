@@ -5,16 +5,17 @@
 //! names is not asked; where two names are told apart after all, care costs a look at what was made.
 
 mod key;
+mod odd;
 mod taken;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use rustix::fs::{FileType, StatVfs, fstatvfs, statvfs};
-use rustix::io::Errno;
+use rustix::fs::{FileType, Mode, OFlags, fstatvfs};
 
 use super::existing::OVERWRITE;
 use super::lane::split;
@@ -23,6 +24,7 @@ use super::{Copy, Directory, Entry, Identity, Operand, Pair, Trouble, identity, 
 use crate::file_data::look;
 use crate::lock::lock;
 pub(super) use key::key;
+use odd::{Kept, is_odd};
 use taken::{Taken, lists};
 
 /// Names of one directory that are compared with each other at most.
@@ -36,7 +38,8 @@ pub(super) struct Peculiar {
     /// Keys that several names have.
     alike: HashSet<u64>,
     has_temporary: bool,
-    longest: Longest,
+    has_odd: bool,
+    home: Home,
     /// Locked as long as one of the names that the target may take for one is copied.
     taken: Mutex<Taken>,
 }
@@ -50,22 +53,30 @@ pub(super) struct Names {
     found: Peculiar,
 }
 
-/// Bytes of the longest name that a filesystem has, where it may leave away what is more (affs, hfs); msdos, with
-/// 12 letters of them, has eight, a dot and three.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Longest(Option<usize>);
+/// What a filesystem does with names.
+#[derive(Debug, Clone, Copy, Default)]
+struct Home {
+    /// Bytes of the longest one, where it may leave away what is more (affs, hfs); msdos, with 12 letters of them,
+    /// has eight, a dot and three.
+    longest: Option<usize>,
+    /// Whether odd ones may become others.
+    may_rename: bool,
+}
 
-impl Longest {
-    fn of(found: Result<StatVfs, Errno>) -> Self {
-        Self(
-            found.ok().map(|found| found.f_namemax as usize).filter(|most| (1..255).contains(most)),
-        )
+impl Home {
+    fn of(directory: BorrowedFd<'_>) -> Self {
+        let most = fstatvfs(directory).map_or(0, |found| found.f_namemax as usize);
+        let home = flatout_sys::filesystem::of(directory);
+        Self {
+            longest: Some(most).filter(|most| (1..255).contains(most)),
+            may_rename: home.is_ok_and(|home| home.is_served() || home.name == "udf"),
+        }
     }
 
     /// The key of what is left of a name.
     fn key(self, name: &CStr) -> u64 {
         let bytes = name.to_bytes();
-        let left = match self.0 {
+        let left = match self.longest {
             // Linux tells six bytes for each letter.
             Some(12 | 72) => {
                 let mut parts = bytes.split(|byte| *byte == b'.');
@@ -83,13 +94,13 @@ impl Longest {
 }
 
 impl Names {
-    fn within(longest: Longest) -> Self {
-        Self { found: Peculiar { longest, ..Peculiar::default() }, ..Self::default() }
+    fn within(home: Home) -> Self {
+        Self { found: Peculiar { home, ..Peculiar::default() }, ..Self::default() }
     }
 
     /// Takes note of a name.
     pub(super) fn add(&mut self, name: &CStr, kind: FileType) {
-        let key = self.found.longest.key(name);
+        let key = self.found.home.key(name);
         if self.seen.len() < MOST_COMPARED {
             self.seen.push(key);
             if kind.is_dir() {
@@ -102,6 +113,7 @@ impl Names {
             self.found.alike.insert(key);
         }
         self.found.has_temporary |= !kind.is_dir() && is_temporary(name);
+        self.found.has_odd |= self.found.home.may_rename && is_odd(name);
     }
 
     fn compare(&mut self) {
@@ -113,7 +125,8 @@ impl Names {
     /// What is peculiar about them all.
     fn finish(mut self) -> Option<Peculiar> {
         self.compare();
-        let is_usual = self.found.alike.is_empty() && !self.found.has_temporary;
+        let Peculiar { alike, has_temporary, has_odd, .. } = &self.found;
+        let is_usual = alike.is_empty() && !has_temporary && !has_odd;
         (!is_usual).then_some(self.found)
     }
 }
@@ -126,8 +139,9 @@ pub(super) struct Peculiarities {
     directories: Mutex<HashMap<u64, Arc<Peculiar>>>,
     /// By the number of the directory: keys of names that it has listed and that look as if they were made up.
     listed: Mutex<HashMap<u64, HashSet<u64>>>,
-    /// The last device of a target, and its names.
-    longest: Mutex<(u64, Longest)>,
+    /// The last device of a target, and what it does with names.
+    home: Mutex<(u64, Home)>,
+    kept: Kept,
     /// The last device of a source, and whether somebody else than this kernel lists its names.
     served: Mutex<(u64, bool)>,
 }
@@ -176,7 +190,10 @@ impl Peculiarities {
     /// Operands go to these names in these directories.
     fn expect<'p>(&self, mut targets: impl Iterator<Item = (&'p Path, CString)>) {
         let Some((target, first)) = targets.next() else { return };
-        let mut all = Names::within(Longest::of(statvfs(Path::new(".").join(target))));
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(Path::new(".").join(target), flags, Mode::empty());
+        let mut all =
+            Names::within(opened.map_or(Home::default(), |found| Home::of(found.as_fd())));
         // Directories are merged, whatever they are called.
         let names = std::iter::once(first).chain(targets.map(|(_, name)| name));
         names.for_each(|name| all.add(&name, FileType::RegularFile));
@@ -186,11 +203,11 @@ impl Peculiarities {
     /// Takes the names of a directory.
     pub(super) fn names(&self, pair: &Pair) -> Names {
         let device = pair.found.target.0;
-        let mut longest = lock(&self.longest);
-        if longest.0 != device {
-            *longest = (device, Longest::of(fstatvfs(pair.target())));
+        let mut home = lock(&self.home);
+        if home.0 != device {
+            *home = (device, Home::of(pair.target()));
         }
-        Names::within(longest.1)
+        Names::within(home.1)
     }
 
     /// Remembers what is peculiar about the names of a directory. Directories that are there already have
@@ -204,7 +221,7 @@ impl Peculiarities {
                 if let [Ok(source), Ok(found)] = both
                     && kind_of(found).is_dir()
                 {
-                    let key = peculiar.longest.key(name);
+                    let key = peculiar.home.key(name);
                     taken.note(pair, (name, key), [&source, &found].map(identity));
                 }
             }
@@ -286,14 +303,16 @@ impl Peculiarities {
 impl Peculiar {
     /// Care for an entry of the directory.
     ///
-    /// Errors: another name of the source has brought what bears the name.
-    pub(super) fn care(&self, entry: Entry<'_>) -> Result<Care<'_>, Trouble> {
-        let key = self.longest.key(entry.target);
+    /// Errors: another name of the source has brought what bears the name, or the filesystem has another one for it.
+    pub(super) fn care<'c>(&'c self, entry: Entry<'c>) -> Result<Care<'c>, Trouble> {
+        let kept = Some(&entry.copy.peculiarities.kept).filter(|_| self.home.may_rename);
+        kept.map_or(Ok(()), |kept| kept.expect(entry))?;
+        let key = self.home.key(entry.target);
         let alike = match self.alike.contains(&key) {
             true => Some((lock(&self.taken), identity(&entry.look()?))),
             false => None,
         };
-        let care = Care { alike, key };
+        let care = Care { alike, key, kept };
         if let (Some((taken, source)), Some(found)) = (&care.alike, care.in_the_way(entry)?)
             && taken.is_taken((entry, key), *source, found)
         {
@@ -309,12 +328,14 @@ pub(super) struct Care<'c> {
     /// must see what the one before it has made.
     alike: Option<(MutexGuard<'c, Taken>, Identity)>,
     key: u64,
+    kept: Option<&'c Kept>,
 }
 
 impl Care<'_> {
     /// The entry was copied.
     pub(super) fn copied(mut self, entry: Entry<'_>) -> Result<(), Trouble> {
         let copy = entry.copy;
+        self.kept.map_or(Ok(()), |kept| kept.look(entry))?;
         let Some(made) = self.in_the_way(entry)? else { return Ok(()) };
         if let Some((taken, source)) = &mut self.alike {
             taken.note(entry.pair, (entry.target, self.key), [*source, made]);
