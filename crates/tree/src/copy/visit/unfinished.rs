@@ -15,8 +15,8 @@ const UNFINISHED: Mode = Mode::RWXU.union(Mode::SVTX);
 /// What others may do in a directory before it is complete, at most, by the rules of cp.
 const OPEN: Mode = Mode::RGRP.union(Mode::XGRP).union(Mode::ROTH).union(Mode::XOTH);
 
-/// The mode with which the copy of a directory is made. By the rules of cp none is ever taken for unfinished: what a
-/// stopped copy leaves is open to whom it will be where modes are not kept, for the next one changes none.
+/// The mode with which the copy of a directory is made. By the rules of cp it has no mark: what a stopped
+/// copy leaves is open to whom it will be where modes are not kept, for the next one changes none.
 pub(in crate::copy) fn mode(
     copy: &Copy<'_>,
     above: Inheritance,

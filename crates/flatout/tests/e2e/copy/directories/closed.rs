@@ -164,3 +164,23 @@ fn a_source_directory_that_is_unreadable_gives_its_mode_and_times() {
     let named = ran.stderr.lines().filter(|line| line.ends_with("tree/sub\": Permission denied"));
     assert_eq!((named.count(), ran.stderr.lines().count()), (1, 1), "{ran}");
 }
+
+/// By the rules of cp the sticky bit of a directory that was there stays: this one was a mark.
+#[test]
+fn a_directory_that_a_kill_left_is_completed_with_options_of_cp_too() {
+    for option in ["-u", "-n", "-b", "-L"] {
+        let folder = Folder::new();
+        for name in ["src/sub", "dst/sub"] {
+            fs::create_dir_all(folder.join(name)).unwrap();
+        }
+        fs::write(folder.join("src/sub/file"), "whole").unwrap();
+        for name in ["src", "src/sub"] {
+            chmod(&folder.join(name), 0o755);
+        }
+        for name in ["dst/sub", "dst"] {
+            chmod(&folder.join(name), 0o1700);
+        }
+        folder.flatout(["copy", option, "-T", "src", "dst"]).run().exits(0);
+        assert_eq!(["dst", "dst/sub"].map(|name| mode(&folder.join(name))), [0o755; 2], "{option}");
+    }
+}
