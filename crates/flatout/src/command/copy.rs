@@ -334,11 +334,14 @@ fn conclude(
     }
     let mut code = account.exit_code();
     let errors = witness.finish(&mut code);
-    if let Some((document, place)) = document
-        && let Err(error) = document.end(account, errors, code, place.as_ref())
-    {
-        output::complain(&error);
-        code = code.max(conclusion::FAILED);
+    if let Some((document, place)) = document {
+        let written = document.end(account, errors, code, place.as_ref());
+        let durable = place.as_ref().filter(|_| arguments.sync);
+        let ended = written.and_then(|()| durable.map_or(Ok(()), Place::sync));
+        if let Err(error) = ended {
+            output::complain(&error);
+            code = code.max(conclusion::FAILED);
+        }
     }
     output::exit(code)
 }

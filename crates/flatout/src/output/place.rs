@@ -174,6 +174,14 @@ impl Place {
         }
     }
 
+    /// Waits until the file that is there is on storage, with its name.
+    pub fn sync(&self) -> Result<(), String> {
+        let Way::Named { directory, name } = &self.way else { return Ok(()) };
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(directory, name, flags, Mode::empty());
+        opened.and_then(rustix::fs::syncfs).map_err(|errno| self.failure(&errno.into()))
+    }
+
     /// A file for what comes piece by piece; with a name, it is nobody's until [`Place::complete`].
     pub fn begin(&self) -> Result<(File, Option<OsString>), String> {
         let Some((directory, _)) = self.named() else { return Ok((self.open()?, None)) };
