@@ -30,6 +30,10 @@ pub type Denied = (libc::c_long, i32);
 
 /// io_uring_setup(2), the call that containers deny.
 pub const IO_URING_SETUP: libc::c_long = libc::SYS_io_uring_setup;
+/// io_uring_register(2), without which buffers are mapped for each request.
+pub const IO_URING_REGISTER: libc::c_long = libc::SYS_io_uring_register;
+/// setxattrat(2), getxattrat(2), listxattrat(2) and removexattrat(2), new in Linux 6.13.
+pub const XATTRAT: [libc::c_long; 4] = [463, 464, 465, 466];
 /// cachestat(2), new in Linux 6.5.
 pub const CACHESTAT: libc::c_long = 451;
 /// umask(2).

@@ -280,7 +280,10 @@ fn directories_that_their_owner_has_closed_are_mirrored() {
     for (mode, option) in [(0o555, ""), (0o300, ""), (0, ""), (0o555, " --no-preserve=mode")] {
         fs::write(folder.join("target/d/gone"), "").unwrap();
         fs::write(folder.join("source/d/a"), format!("{mode}{option}")).unwrap();
-        for name in ["source", "target", "target/d", "target/d/sub", "source/d", "source/d/sub"] {
+        plant(&folder, &["target/d/surplus/in"]);
+        let surplus = "target/d/surplus";
+        let both = ["source", "target", "target/d", "target/d/sub", "source/d", "source/d/sub"];
+        for name in [surplus].into_iter().chain(both) {
             let path = folder.join(name);
             let mode = if name.starts_with("target/d") { mode } else { 0o555 };
             let mode = if name.ends_with('e') || name == "target" { 0o755 } else { mode };
