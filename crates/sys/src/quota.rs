@@ -103,17 +103,13 @@ impl Groups {
     /// The tightest memory limit; `None` without one.
     pub fn memory_limit_bytes(&self) -> Option<u64> {
         let levels = self.memory.as_ref()?;
-        let name = match levels.version {
-            Version::V1 => "memory.limit_in_bytes",
-            Version::V2 => "memory.max",
-        };
-        levels.read(name).filter_map(|text| parse_memory_limit(&text)).min()
+        levels.folders.iter().filter_map(|folder| levels.memory_limit_bytes(folder)).min()
     }
 
     /// Bytes that may still be taken before a memory limit is reached, on the level where least is
     /// left; `None` without a limit. Files in the cache do not count as taken if nobody has used
     /// them lately, and by half otherwise, because the kernel gives them up first; `MemAvailable`
-    /// counts alike. `memory.high` is a limit, too: who exceeds it is held back until little moves.
+    /// counts alike.
     pub fn memory_left_bytes(&self) -> Option<u64> {
         let levels = self.memory.as_ref()?;
         levels.folders.iter().filter_map(|folder| levels.memory_left_bytes(folder)).min()
@@ -172,16 +168,25 @@ impl Levels {
         self.folders.iter().filter_map(move |folder| attribute::text(folder, name))
     }
 
-    fn memory_left_bytes(&self, folder: &Path) -> Option<u64> {
-        let read = |name: &str| attribute::text(folder, name);
-        let (limits, taken, prefix): (&[&str], _, _) = match self.version {
-            Version::V1 => (&["memory.limit_in_bytes"], "memory.usage_in_bytes", "total_"),
-            Version::V2 => (&["memory.max", "memory.high"], "memory.current", ""),
+    /// The limit of one level. `memory.high` is one, too: who exceeds it is held back until little
+    /// moves.
+    fn memory_limit_bytes(&self, folder: &Path) -> Option<u64> {
+        let names: &[&str] = match self.version {
+            Version::V1 => &["memory.limit_in_bytes"],
+            Version::V2 => &["memory.max", "memory.high"],
         };
-        let limits = limits.iter().filter_map(|name| parse_memory_limit(&read(name)?));
-        let limit_bytes = limits.min()?;
+        let texts = names.iter().filter_map(|name| attribute::text(folder, name));
+        texts.filter_map(|text| parse_memory_limit(&text)).min()
+    }
+
+    fn memory_left_bytes(&self, folder: &Path) -> Option<u64> {
+        let limit_bytes = self.memory_limit_bytes(folder)?;
+        let (taken, prefix) = match self.version {
+            Version::V1 => ("memory.usage_in_bytes", "total_"),
+            Version::V2 => ("memory.current", ""),
+        };
         let taken_bytes = attribute::number(folder, taken)?;
-        let stat = read("memory.stat").unwrap_or_default();
+        let stat = attribute::text(folder, "memory.stat").unwrap_or_default();
         let cached =
             |name: &str| number_after(&stat, &format!("{prefix}{name}_file ")).unwrap_or(0);
         let given_up_bytes = cached("inactive") + cached("active") / 2;

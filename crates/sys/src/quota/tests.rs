@@ -182,6 +182,7 @@ fn what_is_left_of_a_memory_limit_is_that_of_the_tightest_level() {
     assert_eq!(Groups::discover(tree.root()).memory_left_bytes(), Some(400_000));
     tree.file("sys/fs/cgroup/box/job/memory.high", b"200000\n");
     assert_eq!(Groups::discover(tree.root()).memory_left_bytes(), Some(150_000));
+    assert_eq!(Groups::discover(tree.root()).memory_limit_bytes(), Some(200_000));
     let tree = Tree::new(&[
         ("proc/self/mountinfo", V1_MOUNTS),
         ("proc/self/cgroup", V1_MEMBERSHIPS),

@@ -90,7 +90,7 @@ pub(super) fn of_environment(record: &Record) -> Vec<Finding> {
     if let Some((limit, memory)) = less("memory_limit_bytes", "memory_bytes") {
         let [limit, memory] = [limit, memory].map(|bytes| quantity::value("bytes", bytes));
         let text = format!("memory is limited to {limit} of {memory}");
-        find(Note, text, "raise memory.max of the control group");
+        find(Note, text, "raise memory.max and memory.high of the control group");
     }
     if let Some(governor) = text("governor").filter(|name| SLOW_GOVERNORS.contains(name)) {
         let advice = "cpupower frequency-set -g performance keeps the clock high";
