@@ -159,8 +159,11 @@ fn resident(descriptor: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<
         // SAFETY: a new mapping at an address of the kernel's choice is asked about, never read,
         // and removed; the vector has one byte per page.
         let answer = unsafe {
-            let (access, flags) = (ProtFlags::READ, MapFlags::SHARED);
-            let address = mmap(ptr::null_mut(), length, access, flags, descriptor, start)?;
+            // FUSE refuses shared mappings of files that it reads around the cache. What cannot be mapped
+            // at all tells nothing.
+            let (access, flags) = (ProtFlags::READ, MapFlags::PRIVATE);
+            let address = mmap(ptr::null_mut(), length, access, flags, descriptor, start)
+                .map_err(|_| Errno::OPNOTSUPP)?;
             let answer = answered(libc::mincore(address, length, pages.as_mut_ptr()));
             munmap(address, length)?;
             answer

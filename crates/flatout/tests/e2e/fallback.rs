@@ -14,6 +14,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::bin::{Folder, Ran, assert_warned, executable, warnings};
+use crate::faulty::{Faults, Faulty};
 use crate::filesystem::{Kind, Mounted, needs_program, needs_root, needs_uring};
 use crate::fixture::{random_file, xor32_hex};
 use crate::interruption::catches_interrupt;
@@ -60,6 +61,23 @@ fn io_uring_where_it_works_is_used() {
 fn a_kernel_before_cachestat_reads_and_tells_residency() {
     read_without(&[(CACHESTAT, ENOSYS)], "--engine auto");
     read_without(&[(CACHESTAT, ENOSYS)], "--cold");
+}
+
+/// Its server has all reads come around the page cache, of which there is no shared mapping.
+#[test]
+fn a_cold_read_needs_no_shared_mapping() {
+    let faults = Faults { is_uncached: true, ..Faults::default() };
+    let faulty = needs!(Faulty::new(faults));
+    faulty.put("data", &[7; LENGTH_BYTES]);
+    let data = faulty.path().join("data");
+    let folder = Folder::new();
+    let run = folder.flatout(["read", "--cold", "--format", "json", data.to_str().unwrap()]);
+    let run = run.with(|command| {
+        deny(command, &[(CACHESTAT, ENOSYS)]);
+    });
+    let result = run.run().exits(0).result();
+    assert_eq!(result["audit"]["cached_before_bytes"], 0, "{result:#}");
+    faulty.finish();
 }
 
 #[test]
