@@ -188,16 +188,21 @@ fn pages_of_data(file: &OwnedFd, start: u64, page: u64) -> rustix::io::Result<Ra
 const MAX_ATTEMPTS: u32 = 5;
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
 
+/// Waits until storage has what is dirty of a file.
+pub fn write_back(descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    match fdatasync(descriptor) {
+        // Special files that cannot be synced have nothing to write back.
+        Ok(()) | Err(Errno::INVAL | Errno::ROFS) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Writes back and drops the cached pages of the first `length_bytes` (0: of all) and a little beyond them,
 /// and tells what is still there of them afterwards. Files on memory filesystems keep all their pages.
 ///
 /// Cost: fdatasync, posix_fadvise, cachestat; up to five times the last two where pages stay.
 pub fn evict(descriptor: BorrowedFd<'_>, length_bytes: u64) -> io::Result<CacheState> {
-    match fdatasync(descriptor) {
-        // Special files that cannot be synced have nothing to write back.
-        Ok(()) | Err(Errno::INVAL | Errno::ROFS) => {}
-        Err(error) => return Err(error.into()),
-    }
+    write_back(descriptor)?;
     // Pages lie in folios of up to a huge page; one that reaches beyond a range is not dropped with it.
     let whole = length_bytes.checked_next_multiple_of(huge_page_bytes() as u64);
     let length = whole.filter(|&bytes| bytes < 1 << 62).and_then(std::num::NonZeroU64::new);

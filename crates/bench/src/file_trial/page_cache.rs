@@ -98,6 +98,25 @@ impl Pages<'_> {
         Some(all)
     }
 
+    /// The same before a trial. Where nobody tells what is dirty (before Linux 6.5), direct reads find
+    /// nothing that they would write back while the clock runs.
+    ///
+    /// Errors: what storage says to that.
+    pub(crate) fn found(
+        &self,
+        start: CacheStart,
+        caching: Caching,
+    ) -> Result<Option<CacheState>, Error> {
+        let found = self.held_by_workers();
+        let may_be_dirty = |held: CacheState| held.cached_bytes > 0 && held.dirty_bytes.is_none();
+        let goes_around = caching == Caching::Direct && !matches!(start, CacheStart::Cold(_));
+        if goes_around && found.is_none_or(may_be_dirty) {
+            let fail = IoError::system("write back", self.path);
+            page_cache::write_back(self.file).map_err(fail)?;
+        }
+        Ok(found)
+    }
+
     /// Brings the page cache into a state, and says what it holds then. To be called outside of any
     /// timed region; a wish to stop ends it early.
     ///

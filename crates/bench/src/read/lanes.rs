@@ -208,7 +208,7 @@ impl Reader {
         }
         // The whole file is cleared, whatever of it is read.
         let pages = self.pages(if is_cold { self.source.length_bytes() } else { end_bytes });
-        let found = pages.held_by_workers();
+        let found = pages.found(state, self.source.caching())?;
         let dirty = found.and_then(|found| found.dirty_bytes).filter(|&dirty| dirty > 0);
         let goes_around = self.source.caching() == Caching::Direct;
         if let Some(dirty) = dirty.filter(|_| is_cold || goes_around) {

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::bin::{Folder, Ran, assert_warned, executable, warnings};
 use crate::faulty::{Faults, Faulty};
-use crate::filesystem::{Kind, Mounted, needs_program, needs_root, needs_uring};
+use crate::filesystem::{Kind, Mounted, needs_program, needs_root, needs_storage, needs_uring};
 use crate::fixture::{random_file, xor32_hex};
 use crate::interruption::catches_interrupt;
 use crate::skip::needs;
@@ -78,6 +78,22 @@ fn a_cold_read_needs_no_shared_mapping() {
     let result = run.run().exits(0).result();
     assert_eq!(result["audit"]["cached_before_bytes"], 0, "{result:#}");
     faulty.finish();
+}
+
+#[test]
+fn direct_reads_begin_with_nothing_dirty_where_nobody_tells() {
+    needs!(needs_program("strace"));
+    needs!(needs_storage(&std::env::temp_dir()));
+    let folder = Folder::new();
+    random_file(&folder.join("data"), LENGTH_BYTES, 1);
+    let strace = ["strace", "-f", "-qq", "-o", "trace", "-e", "trace=fdatasync"];
+    let run = folder.under(&strace, &["read", "data", "--caching", "direct"]).leaves("trace");
+    let run = run.with(|command| {
+        deny(command, &[(CACHESTAT, ENOSYS)]);
+    });
+    run.run().exits(0);
+    let trace = std::fs::read_to_string(folder.join("trace")).unwrap();
+    assert!(trace.contains("fdatasync("), "{trace}");
 }
 
 #[test]

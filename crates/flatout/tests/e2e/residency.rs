@@ -1,7 +1,7 @@
 //! What a figure means depends on where the bytes were: in the cache, on storage, or nowhere.
 
 use crate::bin::{Folder, assert_warned, warnings};
-use crate::filesystem::{Backing, Kind, Mounted, needs_storage};
+use crate::filesystem::{Backing, Kind, Mounted, needs_kernel, needs_storage};
 use crate::fixture::{random_file, sparse_file, xor32_hex, zero_file};
 use crate::skip::needs;
 
@@ -134,6 +134,7 @@ fn extents_that_were_never_written_are_said() {
 #[test]
 fn direct_reads_of_dirty_pages_are_said() {
     needs!(needs_storage(&std::env::temp_dir()));
+    needs!(needs_kernel((6, 5), "cachestat tells what is dirty"));
     let folder = Folder::new();
     let arguments = "read data --caching direct --format json";
     // The kernel may have written them before it is looked, if others sync the same filesystem.

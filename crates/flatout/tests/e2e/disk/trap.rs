@@ -8,7 +8,7 @@ use rustix::fs::{FallocateFlags, fallocate, statfs};
 
 use crate::bin::{Folder, LIMIT, warnings};
 use crate::faulty::{Faults, Faulty};
-use crate::filesystem::{Backing, Kind, Mounted, needs_storage};
+use crate::filesystem::{Backing, Kind, Mounted, needs_kernel, needs_storage};
 use crate::fixture::{random_bytes, random_file, sparse_file, zero_file};
 use crate::skip::needs;
 
@@ -122,6 +122,7 @@ fn direct_that_memory_refuses_or_feigns_is_named() {
 
 #[test]
 fn dirty_pages_before_a_read_are_named() {
+    needs!(needs_kernel((6, 5), "cachestat tells what is dirty"));
     needs!(needs_storage(&std::env::temp_dir()));
     let folder = Folder::new();
     let options = "--rw random-read --caching direct --block-size 4KiB";
