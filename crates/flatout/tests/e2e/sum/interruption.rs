@@ -22,6 +22,8 @@ const BEGUN_TICKS: u64 = 10;
 /// Waits until the process is reading the file `endless`: has it open, and has worked since. How
 /// it reads does not matter; io_uring counts in no file of /proc.
 fn wait_until_reading(running: &mut Running<'_>) {
+    // Before that it may be a fork of this process, in which other tests have such a file open.
+    running.wait_until("status", catches_interrupt);
     let begun = Cell::new(None);
     running.wait_until("stat", |stat| {
         let Some(process) = stat.split(' ').next().filter(|id| !id.is_empty()) else {
