@@ -9,7 +9,7 @@ use super::copier::{copy, is_control};
 use super::forest::{Plan, plant};
 use super::oracle::{Aspect, Holes, Leeway, Portrait, assert_same, differences};
 use crate::bin::Folder;
-use crate::filesystem::{Kind, Mounted, needs_program, needs_root};
+use crate::filesystem::{Kind, Mounted, needs_kernel, needs_program, needs_root};
 use crate::fixture::{is_full, seed};
 use crate::pairwise::{everything, sample};
 use crate::skip::needs;
@@ -128,8 +128,12 @@ impl<'a> Row<'a> {
             "always" => Holes::AtLeast,
             _ => Holes::Nowhere,
         };
-        // The source is read many times here, each time later.
-        Leeway::but(&[Aspect::Accessed]).holes(holes)
+        // The source is read many times here, each time later. What old xfs sets aside behind data
+        // becomes data where more follows, by cp, too (seen with Linux 5.15, not with 6.1).
+        let is_filled =
+            NAMES[self.target] == "xfs" && needs_kernel((6, 1), "no room kept").is_err();
+        const IGNORED: [Aspect; 3] = [Aspect::Accessed, Aspect::Holes, Aspect::Room];
+        Leeway::but(if is_filled { &IGNORED } else { &IGNORED[..1] }).holes(holes)
     }
 }
 
