@@ -21,8 +21,8 @@ use super::links::{self, Claim, Placed, Source, Ticket};
 use super::special::{self, text_of};
 use super::written::counts_for;
 use super::{
-    Action, Copy, Effect, Entry, Lane, Made, Outcome, Pair, Trouble, count, kind_of, mark, source,
-    target,
+    Action, Copy, Effect, Entry, Lane, Made, Outcome, Pair, Preserve, Trouble, count, kind_of,
+    mark, source, target,
 };
 use crate::file_data::{self, find, is_sparse};
 
@@ -33,6 +33,11 @@ impl Copy<'_> {
     /// Whether nothing is to be done.
     pub(super) fn is_plan(&self) -> bool {
         self.options.effect == Effect::Planned
+    }
+
+    /// Whether it completes and clears away what a stopped one left in the target; cp leaves no marks.
+    pub(super) fn completes(&self) -> bool {
+        !self.is_plan() && !self.options.preserve.has(Preserve::WHAT_IS_THERE)
     }
 }
 

@@ -148,6 +148,9 @@ fn enter(entry: Entry<'_>, mut origin: Origin) -> (Origin, Result<(Pair, Access)
 fn list(lane: &mut Lane<'_>, directory: &Arc<Directory>, origin: Origin) -> Batch {
     let copy = lane.copy;
     let Some(pair) = pair(copy, directory) else { return Batch::default() };
+    if origin == Origin::Existing && copy.completes() {
+        remove_leftovers(copy, &mut lane.lister, pair.target());
+    }
     if origin == Origin::Existing && sequence::begin(lane, directory, &pair) {
         return Batch::default();
     }
@@ -163,10 +166,6 @@ fn list(lane: &mut Lane<'_>, directory: &Arc<Directory>, origin: Origin) -> Batc
     directory.is_listed(Listing::Whole);
     let names = std::mem::take(&mut listed.names);
     copy.peculiarities.remember_names(directory.number, names, &pair);
-    // cp leaves none.
-    if origin == Origin::Existing && copy.rules().is_none() && !copy.is_plan() {
-        remove_leftovers(copy, &mut lane.lister, pair.target());
-    }
     let below = listed.fresh.count() + listed.existing.count();
     directory.expect(below as usize);
     directory.leave_for_later(listed.fresh, listed.existing);

@@ -66,10 +66,9 @@ pub(super) fn open(
     let was_there = (origin == Origin::Existing).then_some((&found, [from.as_fd(), to.as_fd()]));
     copy.tell_of_directory(entry, &facts, was_there);
     let above = entry.pair.found.inheritance;
-    let is_cp = copy.options.preserve.has(Preserve::WHAT_IS_THERE);
-    let may_be_ours = !is_cp && !copy.is_plan();
     let is_top = entry.directory.parent.is_none();
-    let is_ours = origin == Origin::Fresh || may_be_ours && is_unfinished(entry, &found, &facts);
+    let is_ours =
+        origin == Origin::Fresh || copy.completes() && is_unfinished(entry, &found, &facts);
     if is_ours {
         attributes::open_up(to.as_fd(), &found);
     }

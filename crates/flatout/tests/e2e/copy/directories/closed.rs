@@ -174,6 +174,9 @@ fn a_directory_that_a_kill_left_is_completed_with_options_of_cp_too() {
             fs::create_dir_all(folder.join(name)).unwrap();
         }
         fs::write(folder.join("src/sub/file"), "whole").unwrap();
+        let left =
+            ["dst/", "dst/sub/"].map(|place| folder.join(&format!("{place}.flatout-copy-1-0-0")));
+        left.iter().for_each(|left| fs::write(left, "a part").unwrap());
         for name in ["src", "src/sub"] {
             chmod(&folder.join(name), 0o755);
         }
@@ -182,5 +185,6 @@ fn a_directory_that_a_kill_left_is_completed_with_options_of_cp_too() {
         }
         folder.flatout(["copy", option, "-T", "src", "dst"]).run().exits(0);
         assert_eq!(["dst", "dst/sub"].map(|name| mode(&folder.join(name))), [0o755; 2], "{option}");
+        assert!(!left.iter().any(|left| left.exists()), "{option}");
     }
 }
