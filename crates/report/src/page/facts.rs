@@ -8,7 +8,7 @@ use flatout_measure::record::Record;
 use flatout_measure::statistics;
 use serde_json::Value;
 
-use super::{findings, storage};
+use super::{findings, machine, storage};
 use crate::text::{self, Joined};
 use crate::{label, order, quantity};
 
@@ -93,7 +93,7 @@ fn clock(record: &Record) -> String {
 
 fn filesystems(environment: &Value) -> Option<String> {
     let places = environment.get("storage")?.as_array()?;
-    let names = places.iter().filter_map(|place| place.get("filesystem")?.as_str());
+    let names = places.iter().filter_map(machine::filesystem);
     let names = order::distinct(names);
     (!names.is_empty()).then(|| names.join(", "))
 }

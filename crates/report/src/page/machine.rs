@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use crate::text::{self, Joined};
-use crate::{label, quantity};
+use crate::{label, order, quantity};
 
 /// Members and their values, nested names joined by a space; empty and unread members last.
 pub(crate) fn pairs(environment: &Value) -> Vec<(String, String)> {
@@ -75,15 +75,48 @@ pub(crate) fn headline(environment: &Value) -> String {
     words.joined(", ")
 }
 
-/// Filesystem and disk of the first place that was measured: `ext4 on vda (virtio)`.
+/// Disks of a place that are named; of more, their number tells more.
+const NAMED_DISKS: usize = 3;
+
+/// Filesystem and disks of the first place that was measured: `ext4 on vda (virtio)`.
 pub(crate) fn place(environment: &Value) -> String {
     let place = &environment["storage"][0];
-    let mut layers = place["layers"].as_array().into_iter().flatten();
-    let disk = layers.rfind(|layer| layer["kind"] == "disk");
-    let text = |key: &str| disk?[key].as_str();
-    let transport = text("transport").unwrap_or_default();
-    let disk = text("name").map(|name| text::with_aside(name, transport));
-    place["filesystem"].as_str().map(str::to_owned).into_iter().chain(disk).joined(" on ")
+    let disks: Vec<&Value> = layers(place).filter(|layer| layer["kind"] == "disk").collect();
+    let texts = |key: &str| disks.iter().filter_map(|disk| disk[key].as_str()).collect::<Vec<_>>();
+    let names = texts("name");
+    let named = match names.len() {
+        0..=NAMED_DISKS => names.iter().joined(" + "),
+        many => quantity::counted(many, "disk"),
+    };
+    let transports = order::distinct(texts("transport").into_iter()).joined(", ");
+    let disks = (!names.is_empty()).then(|| text::with_aside(&named, &transports));
+    filesystem(place).map(str::to_owned).into_iter().chain(disks).joined(" on ")
+}
+
+/// The filesystem of a place. That of a block device is `none`.
+pub(crate) fn filesystem(place: &Value) -> Option<&str> {
+    place["filesystem"].as_str().filter(|name| !["", "none"].contains(name))
+}
+
+/// Whether both measured the same filesystem over the same disks, put together alike. Of a
+/// volume nobody knows how it lies on its disks, so each is a place of its own; partitions of a disk are one.
+pub(crate) fn are_one_place(one: &Value, other: &Value) -> bool {
+    foundation(one) == foundation(other)
+}
+
+fn foundation(environment: &Value) -> Vec<Option<&Value>> {
+    let place = &environment["storage"][0];
+    let parts = layers(place).filter(|layer| layer["kind"] != "partition").flat_map(|layer| {
+        let has_name = ["disk", "dm"].iter().any(|kind| layer["kind"] == *kind);
+        let name = layer.get("name").filter(|_| has_name);
+        let keys = ["kind", "filesystem", "type", "level", "direct_io"];
+        keys.map(|key| layer.get(key)).into_iter().chain([name])
+    });
+    std::iter::once(place.get("filesystem")).chain(parts).collect()
+}
+
+fn layers(place: &Value) -> impl Iterator<Item = &Value> {
+    place["layers"].as_array().into_iter().flatten()
 }
 
 #[cfg(test)]
@@ -116,5 +149,41 @@ mod tests {
         let whole = json!({"cpus_online": 8, "cpus_allowed": 8, "cpu_quota_cpus": 16.0});
         assert_eq!(headline(&whole), "8 CPUs");
         assert_eq!(headline(&json!({"cpus_online": 1})), "1 CPU");
+    }
+
+    #[test]
+    fn a_place_has_all_of_its_disks() {
+        let on = |filesystem: &str, above: Value, disks: &[&str]| {
+            let disk = |name| json!({"kind": "disk", "name": name, "transport": "virtio"});
+            let layers: Vec<Value> = std::iter::once(above).chain(disks.iter().map(disk)).collect();
+            json!({"storage": [{"filesystem": filesystem, "layers": layers}]})
+        };
+        let md = |level| json!({"kind": "md", "name": "md0", "level": level});
+        let partition = |name| json!({"kind": "partition", "name": name});
+        for (environment, text) in [
+            (on("ext4", partition("vda1"), &["vda"]), "ext4 on vda (virtio)"),
+            (on("ext4", md("raid0"), &["vdc", "vdd"]), "ext4 on vdc + vdd (virtio)"),
+            (on("xfs", md("raid6"), &["a", "b", "c", "d"]), "xfs on 4 disks (virtio)"),
+            (on("none", partition("vdc1"), &["vdc"]), "vdc (virtio)"),
+            (json!({"storage": [{"filesystem": "tmpfs"}]}), "tmpfs"),
+            (json!(null), ""),
+        ] {
+            assert_eq!(place(&environment), text);
+            assert!(are_one_place(&environment, &environment), "{text}");
+        }
+        let striped = on("ext4", md("raid0"), &["vdc", "vdd"]);
+        for other in [
+            on("ext4", md("raid1"), &["vdc", "vdd"]),
+            on("ext4", md("raid0"), &["vdc", "vde"]),
+            on("ext4", partition("vdd1"), &["vdd"]),
+            on("xfs", md("raid0"), &["vdc", "vdd"]),
+        ] {
+            assert!(!are_one_place(&striped, &other), "{other}");
+        }
+        let volume = |name| json!({"kind": "dm", "name": name, "type": "LVM"});
+        let [one, other] = ["vg-a", "vg-b"].map(|name| on("ext4", volume(name), &["vdc", "vdd"]));
+        assert!(!are_one_place(&one, &other), "one may be striped");
+        let [one, other] = ["vda1", "vda2"].map(|name| on("ext4", partition(name), &["vda"]));
+        assert!(are_one_place(&one, &other), "partitions of one disk");
     }
 }

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{Block, Section};
+use super::{Block, Section, machine};
 use crate::text::{self, Joined};
 use crate::{label, order, quantity, style::Tone};
 
@@ -44,7 +44,7 @@ fn chain(place: &Value) -> Chain {
         has_mount |= is_mount;
         line += &format!("{joint}{}", layer_text(layer));
     }
-    if !has_mount && let Some(filesystem) = words(place, "filesystem") {
+    if !has_mount && let Some(filesystem) = machine::filesystem(place) {
         line += &format!(" (filesystem {filesystem})");
     }
     let disks = layers.iter().filter(|layer| kind(layer) == "disk");

@@ -73,7 +73,7 @@ pub(super) fn here(
     let is_here = |other: &Record| {
         let [one, other] = [record, other].map(|record| &record.start.environment);
         are_one_machine(one, other) == Some(true)
-            && (!is_of_a_place || machine::place(one) == machine::place(other))
+            && (!is_of_a_place || machine::are_one_place(one, other))
     };
     // A record may lie in a folder twice.
     let begun = |record: &Record| (record.start.time.clone(), record.start.seed);
