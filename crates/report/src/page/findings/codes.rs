@@ -70,7 +70,7 @@ const WARN: &[Known] = table! {
     CLOCK_DRIFT: "the CPU's clock fell during the run",
         "power or temperature: look at cooling and limits (turbostat)";
     BURST: "the rate changed level within the run",
-        "a burst or cache ran out: plan with the lower level, run longer";
+        "plan with the lower level (where it fell, a burst or cache ran out), run longer";
     PLATEAU: "the rate is flat at a round figure",
         "likely a limit that somebody set, such as the volume's class";
     LIMIT_EXCEEDED: "a figure exceeds a limit that somebody set",
