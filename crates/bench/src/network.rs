@@ -364,12 +364,29 @@ fn too_little(spec: &Spec, wanted_ns: u64) -> String {
 fn nothing_arrived(spec: &Spec, window_ns: u64) -> String {
     let window_ms = window_ns / 1_000_000;
     let bytes = spec.datagram_bytes;
+    let lower = if spec.rate_per_s > 0 { "a lower " } else { "" };
     let help = match bytes > SMALL_DATAGRAM_BYTES {
         true => format!(
             " of datagrams of {bytes} bytes, each lost with any of its fragments: --datagram-size \
-             {SMALL_DATAGRAM_BYTES}, or --rate"
+             {SMALL_DATAGRAM_BYTES}, or {lower}--rate"
         ),
         false => String::new(),
     };
     format!("nothing arrived within a window of {window_ms} ms{help}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_helps_where_nothing_arrived_is_not_there_yet() {
+        let of = |bytes, rate_per_s| {
+            let spec = row::udp(1, 65_000, bytes, Default::default());
+            nothing_arrived(&Spec { rate_per_s, ..spec }, 1_000_000)
+        };
+        assert!(of(65_000, 0).ends_with(" 1460, or --rate"));
+        assert!(of(65_000, 1).ends_with(" 1460, or a lower --rate"));
+        assert!(of(SMALL_DATAGRAM_BYTES, 1).ends_with(" 1 ms"));
+    }
 }
