@@ -57,9 +57,12 @@ pub const SYNC: &Words<write::Sync> = &[
 
 /// A size from one byte to so many.
 pub fn size_to(most_bytes: u64) -> impl TypedValueParser<Value = u64> {
+    // The ends of a type are no limits of ours.
+    let is_type = most_bytes >= MAX_BYTES;
     let within = move |text: String| match size(&text)? {
+        0 if is_type => Err("it must be 1 byte or more".to_owned()),
+        bytes if bytes > most_bytes && is_type => Err("it is too large".to_owned()),
         bytes if (1..=most_bytes).contains(&bytes) => Ok(bytes),
-        _ if most_bytes == u64::MAX => Err("it must be 1 byte or more".to_owned()),
         _ => Err(format!("it must be from 1 byte to {}", size_text(most_bytes))),
     };
     StringValueParser::new().try_map(within)
@@ -158,6 +161,19 @@ mod tests {
         assert_eq!(parsed::<Two>(&["--caching", "direct", "--light"]).unwrap(), given);
         let error = parsed::<Two>(&["--caching", "no"]).unwrap_err().to_string();
         assert!(error.contains("[possible values: auto, buffered, direct, dontcache]"), "{error}");
+    }
+
+    #[test]
+    fn a_size_that_only_a_type_bounds_has_no_such_bound_told() {
+        let refused = |most_bytes, text: &str| {
+            let size = clap::Arg::new("size").value_parser(size_to(most_bytes));
+            let command = Command::new("test").no_binary_name(true).arg(size);
+            command.try_get_matches_from([text]).unwrap_err().to_string()
+        };
+        assert!(refused(MAX_BYTES, "0").contains("it must be 1 byte or more"));
+        assert!(refused(u64::MAX, "0").contains("it must be 1 byte or more"));
+        assert!(refused(MAX_BYTES, "8192P").contains("it is too large"));
+        assert!(refused(4096, "0").contains("it must be from 1 byte to 4 KiB"));
     }
 
     #[test]
