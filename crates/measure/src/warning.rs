@@ -155,6 +155,8 @@ codes! {
     PLATEAU = "plateau" => SetLimit;
     /// The rate changed level within the run; a run of another length gives another figure.
     BURST = "burst" => NotLasting;
+    /// One request took much of the time, and far longer than the others: the storage stood still.
+    STALLED = "stalled" => NotLasting;
     /// The first pass over the blocks was clearly slower than the second.
     COLD_BLOCKS = "cold_blocks" => NotLasting;
     /// The file is small enough to be held by a cache as a whole.

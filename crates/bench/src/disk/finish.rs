@@ -25,6 +25,11 @@ const OTHERS_SHARE: f64 = 0.10;
 const OTHERS_BYTES: f64 = 4_194_304.0;
 /// How much faster the second read of blocks must be before the first counts as cold.
 const COLD_RATIO: f64 = 1.3;
+/// Storage stood still in a request that took so long, this share of the row's time, and so many times the
+/// median: a deep queue, or a limit, makes all of them long.
+const STALL_NS: f64 = 1e9;
+const STALL_SHARE: f64 = 0.10;
+const STALL_MEDIANS: f64 = 100.0;
 
 /// A figure of a row, with what is known of it.
 pub(super) struct Finding<'a> {
@@ -57,6 +62,7 @@ pub(super) fn apply(rows: &mut [Measured<Row>], file: &TestFile, terms: &Terms) 
                 finding.look_for_others();
                 finding.check_requests(file);
                 finding.check_overhead(harness_ns);
+                finding.look_for_stall();
             }
             if finding.row.rate_per_s.is_none() {
                 finding.look_at_curve(file);
@@ -251,6 +257,25 @@ impl Finding<'_> {
         }
     }
 
+    /// Looks for one request in which the storage stood still.
+    fn look_for_stall(&mut self) {
+        let Some(latency) = &self.outcome.latency else { return };
+        let median_ns = latency.percentiles_ns.get("p50").and_then(serde_json::Value::as_f64);
+        let elapsed_ns = self.facts.number(fact::ELAPSED_NS);
+        let Some((median_ns, elapsed_ns)) = median_ns.zip(elapsed_ns) else { return };
+        let least_ns = STALL_NS.max(STALL_SHARE * elapsed_ns).max(STALL_MEDIANS * median_ns);
+        if latency.max_ns >= least_ns {
+            let text = format!(
+                "one request took {:.1} s, of {:.1} s in which the row was measured; half of all took \
+                 {:.0} µs or less",
+                latency.max_ns / 1e9,
+                elapsed_ns / 1e9,
+                median_ns / 1e3
+            );
+            self.outcome.warn(warning::STALLED, text);
+        }
+    }
+
     /// What the rate over time says: a burst that ended, a plateau at a round figure.
     fn look_at_curve(&mut self, file: &TestFile) {
         let Some(series) = self.outcome.series.first().cloned() else { return };
@@ -310,6 +335,7 @@ fn compare_passes(measured: &mut Measured<Row>) {
 #[cfg(test)]
 mod tests {
     use flatout_measure::case::blank;
+    use flatout_measure::record::Latency;
     use flatout_measure::sampler::fact::BETWEEN_RUNS;
     use flatout_measure::{MeasuredFurther, Value};
 
@@ -360,5 +386,24 @@ mod tests {
             assert!(!warned(0, ground, false), "{ground:?}");
         }
         assert!(!warned(45, Some(Nature::Memory), true), "a file on tmpfs is its pages");
+    }
+
+    /// As seen of a device that was suspended for 12 s.
+    #[test]
+    fn a_request_in_which_storage_stood_still_is_said() {
+        let row = tests_rows().into_iter().find(|row| row.test == Pattern::RandomRead).unwrap();
+        let warned = |max_ns: f64, p50_ns: f64, elapsed_ns: u64| {
+            let percentiles_ns = serde_json::Map::from_iter([("p50".to_owned(), p50_ns.into())]);
+            let latency = Some(Latency { max_ns, percentiles_ns, ..Latency::default() });
+            let outcome = Outcome { latency, ..blank(&row) };
+            let facts = Facts::default().with(fact::ELAPSED_NS, elapsed_ns);
+            let mut measured = Measured { row: row.clone(), outcome, facts, further: Vec::new() };
+            findings(&mut measured).next().unwrap().look_for_stall();
+            warning::has(&measured.outcome.warnings, warning::STALLED)
+        };
+        assert!(warned(12e9, 3e5, 13_000_000_000));
+        assert!(!warned(12e9, 3e5, 600_000_000_000), "little of a long row");
+        assert!(!warned(2.5e9, 2e9, 10_000_000_000), "all of them wait in a deep queue");
+        assert!(!warned(3e8, 3e5, 1_000_000_000));
     }
 }

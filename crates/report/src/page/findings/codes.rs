@@ -71,6 +71,8 @@ const WARN: &[Known] = table! {
         "power or temperature: look at cooling and limits (turbostat)";
     BURST: "the rate changed level within the run",
         "plan with the lower level (where it fell, a burst or cache ran out), run longer";
+    STALLED: "the storage stood still during one request",
+        "run again; if it returns, ask the kernel's log (dmesg) or the provider";
     PLATEAU: "the rate is flat at a round figure",
         "likely a limit that somebody set, such as the volume's class";
     LIMIT_EXCEEDED: "a figure exceeds a limit that somebody set",
