@@ -49,6 +49,7 @@ pub(super) fn begin(lane: &mut Lane<'_>, directory: &Arc<Directory>, pair: &Pair
             return true;
         }
     }
+    visit::remove_leftovers(copy, &mut lane.lister, pair.target());
     directory.expect(1);
     copy.dispatch.offer(vec![Work::InTurn(Arc::clone(directory))]);
     true

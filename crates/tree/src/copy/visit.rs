@@ -148,9 +148,6 @@ fn enter(entry: Entry<'_>, mut origin: Origin) -> (Origin, Result<(Pair, Access)
 fn list(lane: &mut Lane<'_>, directory: &Arc<Directory>, origin: Origin) -> Batch {
     let copy = lane.copy;
     let Some(pair) = pair(copy, directory) else { return Batch::default() };
-    if origin == Origin::Existing && copy.completes() {
-        remove_leftovers(copy, &mut lane.lister, pair.target());
-    }
     if origin == Origin::Existing && sequence::begin(lane, directory, &pair) {
         return Batch::default();
     }
@@ -166,6 +163,9 @@ fn list(lane: &mut Lane<'_>, directory: &Arc<Directory>, origin: Origin) -> Batc
     directory.is_listed(Listing::Whole);
     let names = std::mem::take(&mut listed.names);
     copy.peculiarities.remember_names(directory.number, names, &pair);
+    if origin == Origin::Existing {
+        remove_leftovers(copy, &mut lane.lister, pair.target());
+    }
     let below = listed.fresh.count() + listed.existing.count();
     directory.expect(below as usize);
     directory.leave_for_later(listed.fresh, listed.existing);
@@ -293,7 +293,11 @@ pub(super) fn go_on_listing(lane: &mut Lane<'_>, directory: &Arc<Directory>) {
 }
 
 /// Removes what a copy left that is gone.
-fn remove_leftovers(copy: &Copy<'_>, lister: &mut Lister, target: BorrowedFd<'_>) {
+pub(super) fn remove_leftovers(copy: &Copy<'_>, lister: &mut Lister, target: BorrowedFd<'_>) {
+    // Whether anything lies there was looked at before.
+    if !copy.completes() || rustix::fs::seek(target, SeekFrom::Start(0)).is_err() {
+        return;
+    }
     let _unread = lister.each(target, |name, _| {
         if copy.stop.is_due() {
             return Err(Refusal::interrupted(LIST));
