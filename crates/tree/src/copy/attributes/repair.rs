@@ -9,7 +9,7 @@ use rustix::fs::Stat;
 
 use super::node::{Node, pin};
 use super::{Attributes, Difference, Flags, Job, LOOK, Made, Place, special::replaced, times};
-use crate::copy::{Overwrite, Preserve, Refusal, kind_of};
+use crate::copy::{Overwrite, Refusal, kind_of};
 
 impl Attributes<'_> {
     /// Puts right what differs on something that was there and is up to date, and says whether
@@ -29,9 +29,10 @@ impl Attributes<'_> {
         if kind_of(found) != kind {
             return Err(replaced());
         }
-        let has_times = times(facts) == times(found) || !self.preserve.has(Preserve::TIMESTAMPS);
+        // That the source was read meanwhile is no difference: else a tree that is in use would have all of its
+        // copies opened and changed (20,000 short files, Zen 4, 2026-11-30: 2.9 times the CPU time).
         let differs = self.differs([source, Node::Named(target)], facts, found)?;
-        if has_times && differs == Difference::default() {
+        if differs == Difference::default() {
             return self.repair_flags(source, (target, found), facts).map(|()| false);
         }
         let flags = match source {

@@ -1,6 +1,6 @@
 //! Files that were there already: only what differs is put right, and locks are named.
 
-use rustix::fs::IFlags;
+use rustix::fs::{AtFlags, CWD, IFlags, Timespec, Timestamps, UTIME_OMIT};
 
 use super::*;
 
@@ -26,7 +26,11 @@ fn flags_with(file: &File, lock: IFlags) -> rustix::io::Result<()> {
 
 #[test]
 fn what_is_right_is_not_touched() {
-    let (folders, _, target) = twins(0o640, 0o640);
+    let (folders, source, target) = twins(0o640, 0o640);
+    // It was read meanwhile.
+    let time = |tv_nsec| Timespec { tv_sec: 1_700_000_000, tv_nsec };
+    let times = Timestamps { last_access: time(5), last_modification: time(UTIME_OMIT) };
+    rustix::fs::utimensat(CWD, &source, &times, AtFlags::empty()).unwrap();
     let before = target.metadata().unwrap();
     assert_eq!(folders.repair(c"file"), Ok(false));
     let after = target.metadata().unwrap();
