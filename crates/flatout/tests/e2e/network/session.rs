@@ -264,7 +264,7 @@ fn what_cannot_be_reached_or_found_is_one_line() {
         (&["--streams", "65"][..], "'65' for '--streams <N,…>': it must be from 1 to 64"),
         (&["--block-size", "0"], "'0' for '--block-size <SIZE,…>': it must be from 1 byte"),
         (&["--block-size", "2M"], "block bytes 2097152: it must be from 1 to 1048576"),
-        (&["--bytes", "0"], "'0' for '--size <SIZE>': it must be from 1 byte"),
+        (&["--bytes", "0"], "'0' for '--size <SIZE>': it must be 1 byte or more"),
         (&["--bytes", "2T"], "bytes of a test"),
         (&["--rate", "0"], "'0' for '--rate <N>': it must be from 0.1 to 1000000000000"),
         (&["--datagram-size", "8"], "'8' for '--datagram-size <SIZE>': it must be from 16 to"),
