@@ -69,7 +69,9 @@ impl Attributes<'_> {
         let names = self.source_names(job)?;
         for name in names.iter().filter(|name| self.carries(name)) {
             let (wanted, found) = (job.source.value(name), job.target.value(name));
-            let is_mode = matches!(&wanted, Ok(Some(value)) if acl::is_mode(name, value));
+            // A target that has such lists gets the source's; elsewhere the mode says it.
+            let is_mode = !matches!(found, Ok(Some(_)))
+                && matches!(&wanted, Ok(Some(value)) if acl::is_mode(name, value));
             differ[usize::from(!is_list(name))] |= !is_mode && (wanted.is_err() || wanted != found);
         }
         differ[1] |= self.lacks_some(&names);
