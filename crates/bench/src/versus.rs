@@ -306,7 +306,8 @@ mod tests {
         assert_eq!(count(&[]), 0);
         assert_eq!(count(&["dd"]), 4 + 4 + 2);
         assert_eq!(count(&["xxhsum", "sha256sum", "openssl"]), 3, "one hot file each");
-        assert_eq!(count(&["iperf3", "sockperf"]), 3 + 2);
+        let placements = crate::cores::in_order().unwrap().len().min(2);
+        assert_eq!(count(&["iperf3", "sockperf"]), 3 + 2 * placements);
         assert_eq!(count(&["openblas"]), 2 * 5 * compute::threads().len());
         assert_eq!(count(&["stream", "stream-loops"]), 2 * 4);
         assert_eq!(count(&["b3sum"]), 3, "a hot file, small files hot and cold");
@@ -372,6 +373,7 @@ mod tests {
         let is_begun = |time_ns| in_time(slow.iter(), 6, time_ns)[shortest];
         assert_eq!([9_000_000_000, 10_000_000_000_000].map(is_begun), [false, true]);
         let sockperf = plan(&ground(&["sockperf"], Extent::Full)).unwrap().races;
-        assert_eq!(in_time(sockperf.iter(), 6, 40_000_000_000), [true, true], "nobody takes all");
+        let begun = in_time(sockperf.iter(), 6, 60_000_000_000);
+        assert!(begun.iter().all(|is_begun| *is_begun), "nobody takes all: {begun:?}");
     }
 }

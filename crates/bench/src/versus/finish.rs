@@ -58,14 +58,13 @@ fn judge(ratio: &mut Measured<Label>, both: [(&str, &Measured<Label>); 2]) {
         outcome.warnings = vec![Warning::new(warning::FAILED, text)];
         return;
     }
-    let result = outcome.ci95.map(|[low, high]| match (low > 1.0, high < 1.0) {
-        (true, _) => "win",
-        (_, true) => "loss",
-        _ => "tie",
-    });
-    // Without an interval nobody has won or lost.
-    // win, loss or tie.
-    facts.set("result", result.unwrap_or("tie"));
+    let result = match outcome.ci95 {
+        Some([low, _]) if low > 1.0 => "win",
+        Some([_, high]) if high < 1.0 => "loss",
+        Some(_) => "tie",
+        None => "undecided",
+    };
+    facts.set("result", result);
     facts.set(fact::ROUNDS, outcome.n);
     facts.set(fact::HALF_WIDTH, outcome.half_width());
     // Who does something else or keeps less has less to do: a reader must see it beside the ratio.

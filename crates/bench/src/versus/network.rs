@@ -2,7 +2,8 @@
 //!
 //! Both rivals are two programs, of which a shell starts the far one for each run and waits until it
 //! answers. Both sides run one trial of the same length with blocks, datagrams and messages of the
-//! same size; the figure is what the program prints.
+//! same size; the figure is what the program prints. Where the scheduler puts two ends that wait for
+//! one another decides a round trip by a factor of three, so both are tied: together, and apart.
 
 use std::ffi::OsString;
 use std::net::TcpListener;
@@ -12,13 +13,15 @@ use flatout_measure::{Parameters, Unit};
 use flatout_sys::process::Account;
 use serde_json::Value;
 
-use crate::Error;
+use crate::network::spec::Placement;
 use crate::versus::race::{Argv, Checked, Race, Run, Workload};
 use crate::versus::rival::{Discipline, Found};
 use crate::versus::{Extent, Ground, printed};
+use crate::{Error, cores};
 
-/// What starting both ends takes beside the trial.
+/// What starting and ending both ends takes beside the trial; sockperf waits for two seconds.
 const AROUND_S: f64 = 0.7;
+const AROUND_SOCKPERF_S: f64 = 1.4;
 /// Starts the far end, whose output nobody wants, and asks it until it answers. The far end is the
 /// child of a guard, which ends it with the shell or with flatout: whenever these are killed, the
 /// guard is there before the far end. `$1`: the words of the far end, split at spaces; behind: the
@@ -52,6 +55,8 @@ struct Work {
     protocol: &'static str,
     /// Bytes of a call or a message.
     block_bytes: u64,
+    /// Where both ends are tied.
+    placement: Option<Placement>,
     /// Words for flatout besides.
     ours: &'static [&'static str],
     /// Words for the rival besides.
@@ -65,6 +70,7 @@ const STREAM: Work = Work {
     unit: Unit::BytesPerSecond,
     protocol: "tcp",
     block_bytes: 64 << 10,
+    placement: None,
     ours: &[],
     theirs: &["-N"],
 };
@@ -73,15 +79,18 @@ const QUESTIONS: Work = Work {
     id: "network/tcp-latency",
     unit: Unit::Nanoseconds,
     block_bytes: 64,
-    ours: &["--placement", "free"],
+    placement: Some(Placement::Together),
     theirs: &["--tcp"],
     ..STREAM
 };
-const WORKS: [Work; 5] = [
+const UDP_QUESTIONS: Work =
+    Work { id: "network/udp-latency", protocol: "udp", theirs: &[], ..QUESTIONS };
+const WORKS: [Work; 7] = [
     STREAM,
     Work {
         block_bytes: 128 << 10,
-        ours: &["--sender", "sendfile", "--placement", "free"],
+        placement: Some(Placement::Apart),
+        ours: &["--sender", "sendfile"],
         theirs: &["-Z", "-N"],
         ..STREAM
     },
@@ -89,33 +98,57 @@ const WORKS: [Work; 5] = [
         id: "network/udp-throughput",
         protocol: "udp",
         block_bytes: 1460,
+        placement: Some(Placement::Apart),
         ours: &["--offload", "none", "--datagram-size", "1460"],
         theirs: &["-u", "-b", "0"],
         ..STREAM
     },
     QUESTIONS,
-    Work { id: "network/udp-latency", protocol: "udp", theirs: &[], ..QUESTIONS },
+    UDP_QUESTIONS,
+    Work { placement: Some(Placement::Apart), ..QUESTIONS },
+    Work { placement: Some(Placement::Apart), ..UDP_QUESTIONS },
 ];
 
 /// The races against each rival that is there.
 pub fn races(ground: &Ground) -> Vec<Race<'static>> {
-    let seconds = if ground.extent == Extent::Full { 2 } else { 1 };
+    // Tens of thousands of round trips are enough.
+    let seconds = |work: &Work| match work.unit {
+        Unit::BytesPerSecond if ground.extent == Extent::Full => 2,
+        _ => 1,
+    };
+    let cpus = cores::in_order().unwrap_or_default();
+    // Round trips apart on one CPU are those together.
+    let is_apart = |work: &Work| work.placement == Some(Placement::Apart);
+    let is_possible =
+        |work: &Work| work.unit != Unit::Nanoseconds || !is_apart(work) || cpus.len() > 1;
     let of = |found: &Found| {
         let works = WORKS.into_iter().filter(|work| work.rival == found.rival.name);
-        works.map(|work| race(ground, found, work, seconds)).collect::<Vec<_>>()
+        let races = works
+            .filter(is_possible)
+            .map(|work| race(ground, found, (work, &cpus), seconds(&work)));
+        races.collect::<Vec<_>>()
     };
     ground.of(Discipline::Network).flat_map(of).collect()
 }
 
-fn race(ground: &Ground, found: &Found, work: Work, seconds: u32) -> Race<'static> {
+fn race(
+    ground: &Ground,
+    found: &Found,
+    (work, cpus): (Work, &[usize]),
+    seconds: u32,
+) -> Race<'static> {
     let mut parameters = Parameters::default().with("protocol", work.protocol);
+    parameters.set_known("placement", work.placement.map(Placement::name));
     parameters.set_known("sender", work.theirs.contains(&"-Z").then_some("sendfile"));
     let name = if work.unit == Unit::Nanoseconds { "message_bytes" } else { "block_bytes" };
     let parameters = parameters.with(name, work.block_bytes);
     let test = work.id.strip_prefix("network/").unwrap_or(work.id);
-    let workload = NetworkWorkload { work, seconds };
+    let far = usize::from(work.placement == Some(Placement::Apart));
+    let cpus = [0, far].map(|at| cpus.get(at).copied().unwrap_or(0));
+    let around_s = if work.rival == "sockperf" { AROUND_SOCKPERF_S } else { AROUND_S };
+    let workload = NetworkWorkload { work, seconds, cpus };
     let race =
-        Race::against(ground, found, (test, parameters), f64::from(seconds) + AROUND_S, workload);
+        Race::against(ground, found, (test, parameters), f64::from(seconds) + around_s, workload);
     Race { printed: Some(work.unit), ..race }
 }
 
@@ -123,6 +156,8 @@ fn race(ground: &Ground, found: &Found, work: Work, seconds: u32) -> Race<'stati
 struct NetworkWorkload {
     work: Work,
     seconds: u32,
+    /// The CPUs of the rival's near and far end, where they are tied: those that ours get.
+    cpus: [usize; 2],
 }
 
 impl NetworkWorkload {
@@ -139,21 +174,33 @@ impl NetworkWorkload {
         if measure == "throughput" {
             words += " --direction up";
         }
+        if let Some(placement) = self.work.placement {
+            words = format!("{words} --placement {}", placement.name());
+        }
         let words = words.split_whitespace().chain(ours.iter().copied());
         std::iter::once(program.into()).chain(words.map(OsString::from)).collect()
     }
 
     fn theirs(&self, program: &Path, port: u16) -> Argv {
-        let Work { rival, block_bytes, theirs, .. } = self.work;
+        let Work { rival, block_bytes, theirs, placement, .. } = self.work;
+        let [on, far_on] = self.cpus;
         let (far, near) = match rival {
-            "iperf3" => (
-                format!("-s -1 -B 127.0.0.1 -p {port}"),
-                format!("-c 127.0.0.1 -p {port} -t {} -l {block_bytes} -J", self.seconds),
-            ),
-            _ => {
-                let near = format!("-t {} -m {block_bytes} --full-rtt", self.seconds);
+            "iperf3" => {
+                let tied = placement.map(|_| format!("-A {on},{far_on}")).unwrap_or_default();
                 (
-                    format!("server -i 127.0.0.1 -p {port} {}", theirs.concat()),
+                    format!("-s -1 -B 127.0.0.1 -p {port}"),
+                    format!(
+                        "-c 127.0.0.1 -p {port} -t {} -l {block_bytes} -J {tied}",
+                        self.seconds
+                    ),
+                )
+            }
+            _ => {
+                let tied = format!("--sender-affinity {on} --receiver-affinity {on}");
+                let near = format!("-t {} -m {block_bytes} --full-rtt {tied}", self.seconds);
+                let far = format!("server -i 127.0.0.1 -p {port} --cpu-affinity {far_on}");
+                (
+                    format!("{far} {}", theirs.concat()),
                     format!("ping-pong -i 127.0.0.1 -p {port} {near}"),
                 )
             }

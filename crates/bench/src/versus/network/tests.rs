@@ -5,7 +5,7 @@ use crate::versus::rival;
 
 fn workload(rival: &'static str, at: usize) -> NetworkWorkload {
     let work = WORKS.into_iter().filter(|work| work.rival == rival).nth(at).unwrap();
-    NetworkWorkload { work, seconds: 1 }
+    NetworkWorkload { work, seconds: 1, cpus: [4, 5] }
 }
 
 fn text(words: &[OsString]) -> String {
@@ -19,11 +19,14 @@ fn each_work_is_the_same_for_both() {
     let [flatout, rival] = ["flatout", "/bin/rival"].map(Path::new);
     let (ours, theirs) = (text(&udp.ours(flatout)), text(&udp.theirs(rival, 7)));
     assert!(ours.contains("--protocol udp --streams 1 --block-size 1460"), "{ours}");
-    assert!(theirs.ends_with("-p 7 -t 1 -l 1460 -J -u -b 0"), "{theirs}");
+    assert!(theirs.ends_with("-p 7 -t 1 -l 1460 -J -A 4,5 -u -b 0"), "{theirs}");
+    assert!(ours.contains("--placement apart"), "{ours}");
     let tcp = workload("sockperf", 0);
     let theirs = text(&tcp.theirs(rival, 7));
-    assert!(theirs.contains("server -i 127.0.0.1 -p 7 --tcp /bin/rival ping-pong"), "{theirs}");
-    assert!(theirs.ends_with("-m 64 --full-rtt --tcp"), "{theirs}");
+    let far = "server -i 127.0.0.1 -p 7 --cpu-affinity 5 --tcp /bin/rival ping-pong";
+    assert!(theirs.contains(far), "{theirs}");
+    let near = "-m 64 --full-rtt --sender-affinity 4 --receiver-affinity 4 --tcp";
+    assert!(theirs.ends_with(near), "{theirs}");
     assert!(text(&tcp.ours(flatout)).contains("--measure latency"));
     assert!(free_port().unwrap() > 0);
 }
