@@ -1,7 +1,8 @@
 //! The clock of a core, from chains of dependent instructions whose length in cycles is known.
 //!
-//! An addition of two registers takes one cycle on every 64-bit x86 core, a multiplication of two
-//! 32-bit registers three (Fog, "Instruction tables"; uops.info); each waits for the one before.
+//! An addition of two registers takes one cycle on every core of x86-64 and aarch64, a multiplication of
+//! two 32-bit registers three on x86-64 (Fog, "Instruction tables"; uops.info), two or three on aarch64
+//! (Arm's software optimization guides of the Neoverse and Cortex cores); each waits for the one before.
 //! Adding a constant would not do: recent cores fold that away before it is executed. A load from
 //! the first cache takes four cycles or five, which the chain alone tells, beside additions. A
 //! chain runs beside the work of a [`Workload`] in the same loop, and is the longer one of the
@@ -10,7 +11,7 @@
 //! enough, and whether two kinds of chain agree.
 
 use crate::clock;
-use crate::throughput::{Links, Workload};
+use crate::throughput::{self, Links, Workload};
 
 /// Which instruction the chain is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -28,8 +29,8 @@ impl Chain {
     pub const fn cycles_per_link(self) -> Option<u64> {
         match self {
             Self::Add => Some(1),
-            Self::Multiply => Some(3),
-            Self::Load => None,
+            Self::Multiply if cfg!(target_arch = "x86_64") => Some(3),
+            Self::Multiply | Self::Load => None,
         }
     }
 
@@ -43,14 +44,7 @@ impl Chain {
 
     /// The most links that one iteration has room for.
     pub const fn most_links(self) -> u64 {
-        #[cfg(target_arch = "x86_64")]
-        {
-            crate::throughput::most_links(self)
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        {
-            0
-        }
+        throughput::most_links(self)
     }
 
     const fn start(self) -> u64 {
@@ -145,14 +139,52 @@ pub fn beside(workload: &Workload, chain: Chain, links_per_iteration: u64, passe
     Stretch { links: total, elapsed_ns, is_right }
 }
 
-/// Runs a chain of at least `links` links and nothing beside it; `None` on a kind of CPU that has
-/// no such code yet.
+/// One link, and the end of a loop.
+#[cfg(target_arch = "x86_64")]
+macro_rules! text {
+    (add) => {
+        "add {x}, {y}"
+    };
+    (multiply) => {
+        "imul {x:e}, {y:e}"
+    };
+    (load) => {
+        "mov {x}, [{x}]"
+    };
+    (again) => {
+        "dec {n}\njnz 2b"
+    };
+}
+
+#[cfg(target_arch = "aarch64")]
+macro_rules! text {
+    (add) => {
+        "add {x}, {x}, {y}"
+    };
+    (multiply) => {
+        "mul {x:w}, {x:w}, {y:w}"
+    };
+    (load) => {
+        "ldr {x}, [{x}]"
+    };
+    (again) => {
+        "subs {n}, {n}, #1\nb.ne 2b"
+    };
+}
+
+/// A loop of 64 links.
+macro_rules! repeated {
+    ($link:ident, $value:ident, $turns:ident, $($operand:tt)*) => {
+        std::arch::asm!(
+            "2:", ".rept 64", text!($link), ".endr", text!(again),
+            x = inout(reg) $value, n = inout(reg) $turns => _, $($operand)*
+        )
+    };
+}
+/// Runs a chain of at least `links` links and nothing beside it.
 ///
 /// Cost: the clock is read twice.
-#[cfg(target_arch = "x86_64")]
-pub fn alone(chain: Chain, links: u64) -> Option<Stretch> {
-    use std::arch::asm;
-
+pub fn alone(chain: Chain, links: u64) -> Stretch {
     /// Links of one iteration.
     const UNROLLED: u64 = 64;
     let turns = links.div_ceil(UNROLLED).max(1);
@@ -164,33 +196,19 @@ pub fn alone(chain: Chain, links: u64) -> Option<Stretch> {
     // it is the address of another one.
     unsafe {
         match chain {
-            Chain::Add => asm!(
-                "2:", ".rept 64", "add {x}, {y}", ".endr", "dec {n}", "jnz 2b",
-                x = inout(reg) value, y = in(reg) operand, n = inout(reg) turns => _,
-                options(nostack, nomem),
-            ),
-            Chain::Multiply => asm!(
-                "2:", ".rept 64", "imul {x:e}, {y:e}", ".endr", "dec {n}", "jnz 2b",
-                x = inout(reg) value, y = in(reg) operand, n = inout(reg) turns => _,
-                options(nostack, nomem),
-            ),
-            Chain::Load => asm!(
-                "2:", ".rept 64", "mov {x}, [{x}]", ".endr", "dec {n}", "jnz 2b",
-                x = inout(reg) value, n = inout(reg) turns => _,
-                options(nostack, readonly),
-            ),
+            Chain::Add => {
+                repeated!(add, value, turns, y = in(reg) operand, options(nostack, nomem))
+            }
+            Chain::Multiply => {
+                repeated!(multiply, value, turns, y = in(reg) operand, options(nostack, nomem));
+            }
+            Chain::Load => repeated!(load, value, turns, options(nostack, readonly)),
         }
     }
     let elapsed_ns = clock::monotonic_ns().saturating_sub(start_ns);
     let total = turns * UNROLLED;
     let value = if chain == Chain::Load { ring.place(value) } else { value };
-    Some(Stretch { links: total, elapsed_ns, is_right: value == chain.value(total) })
-}
-
-/// See the other one: no code for this kind of CPU yet.
-#[cfg(not(target_arch = "x86_64"))]
-pub fn alone(_chain: Chain, _links: u64) -> Option<Stretch> {
-    None
+    Stretch { links: total, elapsed_ns, is_right: value == chain.value(total) }
 }
 
 #[cfg(test)]
@@ -214,7 +232,7 @@ mod tests {
     #[test]
     fn a_chain_alone_is_as_long_as_was_asked_for() {
         for chain in [Chain::Add, Chain::Multiply, Chain::Load] {
-            let Some(stretch) = alone(chain, 1000) else { continue };
+            let stretch = alone(chain, 1000);
             assert!(stretch.is_right, "{chain:?}");
             assert_eq!(stretch.links, 1024);
         }

@@ -25,6 +25,7 @@ static LIMIT: AtomicU8 = AtomicU8::new(Extension::Avx512 as u8);
 impl Extension {
     /// The one that a feature of the CPU belongs to, by the name that `is_x86_feature_detected!` has
     /// for it.
+    #[cfg(any(test, target_arch = "x86_64"))]
     const fn of(feature: &str) -> Self {
         match feature.as_bytes() {
             [b'a', b'v', b'x', b'5', b'1', b'2', ..] | [b'a', b'm', b'x', ..] => Self::Avx512,

@@ -6,8 +6,8 @@
 //! additions, one per cycle, is hardly touched, and tells the cycles. So no counter of the CPU is
 //! needed, and no word of the hypervisor. Not here: how many there are on a core of one's own.
 
+use crate::core_clock;
 use crate::core_clock::Chain;
-use crate::{clock, core_clock};
 
 /// Instructions of one measurement: 3 µs at six per cycle, 1.3 at twelve (which an AMD EPYC, family 25,
 /// model 17, begins of these). Half as many were too few there: reading the clock, and what other work had
@@ -32,13 +32,14 @@ const INSTRUCTIONS_PER_TURN: u64 = 97;
 pub fn measure() -> Option<f64> {
     do_nothing(WARM_UP_TURNS)?;
     let (elapsed_ns, _) = do_nothing(INSTRUCTIONS / INSTRUCTIONS_PER_TURN)?;
-    let chain = core_clock::alone(Chain::Add, LINKS)?;
+    let chain = core_clock::alone(Chain::Add, LINKS);
     Some(INSTRUCTIONS as f64 / elapsed_ns.max(1) as f64 * chain.ns_per_link())
 }
 
 /// Runs turns of instructions that do nothing; nanoseconds, and where they lie.
 #[cfg(target_arch = "x86_64")]
 fn do_nothing(turns: u64) -> Option<(u64, usize)> {
+    use crate::clock;
     use std::arch::asm;
 
     let start_ns = clock::monotonic_ns();

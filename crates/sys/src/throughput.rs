@@ -4,26 +4,35 @@
 //! starts from the same numbers, ends in others that ordinary scalar code worked out beforehand,
 //! and adds them to a sum, so that neither a wrong result nor a pass left out goes unseen. The
 //! loops do no memory access but at the ends of a pass. Not here: time, clock, ports; the loop
-//! with a dependency chain in it serves [`crate::core_clock`]. Read next: `throughput/x86.rs`.
+//! with a dependency chain in it serves [`crate::core_clock`]. Read next: `throughput/x86.rs`, or
+//! `throughput/aarch64.rs`.
 
 use std::io;
 
 use crate::core_clock::{Chain, Ring};
 
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
 mod frame;
 mod kernel;
 mod program;
+mod sled;
 #[cfg(target_arch = "x86_64")]
 mod tile;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+#[cfg(target_arch = "aarch64")]
+use aarch64 as arch;
+#[cfg(target_arch = "x86_64")]
+use x86 as arch;
+
 use frame::Frame;
 use program::Program;
+use sled::Sled;
 
 pub use kernel::{Form, Kernel, Level, Number, Operation};
-#[cfg(target_arch = "x86_64")]
-pub(crate) use x86::most_links;
+pub(crate) use sled::most_links;
 
 /// A kernel with its numbers, ready to run in any number of threads.
 pub struct Workload {
@@ -108,11 +117,11 @@ impl Workload {
     }
 
     /// Links of an iteration, where the loop cannot have any other number of them.
-    pub fn fixed_links(&self, chain: Chain) -> Option<u64> {
+    pub fn fixed_links(&self, _chain: Chain) -> Option<u64> {
         match &self.body {
             Body::Registers(..) => None,
             #[cfg(target_arch = "x86_64")]
-            Body::Tiles(_) => Some(tile::links(chain)),
+            Body::Tiles(_) => Some(tile::links(_chain)),
         }
     }
 
@@ -220,20 +229,20 @@ pub(crate) struct Links {
     pub(crate) start: u64,
 }
 
-#[cfg(target_arch = "x86_64")]
 impl Workload {
     /// One pass; `end` is where the chains are left.
     fn pass(&self, end: &mut frame::Chains) -> u64 {
         match &self.body {
             Body::Registers(frame, _) => {
                 let iterations = pass_iterations(self.kernel);
-                if let Some(loops) = x86::loops(self.kernel, self.form) {
+                if let Some(loops) = arch::loops(self.kernel, self.form) {
                     // SAFETY: `new` made sure that the CPU has what the kernel needs.
                     unsafe { (loops.plain)(frame, end, iterations) };
                 }
                 end.sum(self.kernel)
             }
             // SAFETY: `run` calls `shape`.
+            #[cfg(target_arch = "x86_64")]
             Body::Tiles(tiles) => unsafe { tiles.pass(None).0 },
         }
     }
@@ -243,10 +252,10 @@ impl Workload {
         match &self.body {
             Body::Registers(frame, second) => {
                 let (mut sum, mut value) = (0_u64, links.start);
-                let loops = x86::loops(self.kernel, self.form);
+                let loops = arch::loops(self.kernel, self.form);
                 for frame in std::iter::once(frame).chain(second) {
                     let links = Links { start: value, ..links };
-                    let mut sled = x86::Sled::new(links, half_turns(self.kernel));
+                    let mut sled = Sled::new(links, half_turns(self.kernel));
                     if let Some(loops) = &loops {
                         // SAFETY: as in `pass`; a sled is never longer than the code has room for,
                         // and the ring outlives the call.
@@ -259,20 +268,9 @@ impl Workload {
                 (sum, value)
             }
             // SAFETY: `run_chained` calls `shape`, and the ring outlives the call.
+            #[cfg(target_arch = "x86_64")]
             Body::Tiles(tiles) => unsafe { tiles.pass(Some(links)) },
         }
-    }
-}
-
-/// No workload can be made here, see [`Kernel::lacks`]: nothing runs.
-#[cfg(not(target_arch = "x86_64"))]
-impl Workload {
-    fn pass(&self, _end: &mut frame::Chains) -> u64 {
-        self.expected.wrapping_add(1)
-    }
-
-    fn chained_pass(&self, links: Links, _ring: &Ring, _ends: &mut frame::Chains) -> (u64, u64) {
-        (self.expected.wrapping_add(1), links.start)
     }
 }
 

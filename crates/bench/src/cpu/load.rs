@@ -36,9 +36,6 @@ const OUTER_READINGS: u32 = 3;
 /// Links of a chain alone while the pace is sought: some 30 µs.
 const PACE_LINKS: u64 = 64 << 10;
 
-/// Why there is no clock.
-pub(super) const NO_CHAIN: &str = "no clock chain for this kind of CPU yet";
-
 /// How much longer than the work the chain is. Too short a chain waits for the work and reads too
 /// low; too long a one leaves the units idle, and the clock is that of a lighter load. The work is
 /// longer than it was when the pace was sought as soon as the SMT sibling takes some of its ports.
@@ -61,12 +58,19 @@ fn slack(chain: Chain, kernel: Kernel) -> f64 {
     }
 }
 
+/// A chain whose cycles are known, besides additions where there is one: on aarch64, where products take two
+/// or three, additions have ports of their own.
+pub(super) const SECOND: Chain = match Chain::Multiply.cycles_per_link() {
+    Some(_) => Chain::Multiply,
+    None => Chain::Add,
+};
+
 /// The kind of chain that counts, and the one that must agree with it. Beside tiles loads take
 /// six cycles (Sapphire Rapids, 2026-11-22), and additions and products are in nobody's way.
 const fn kinds(level: Level, load_cycles: Option<u64>) -> [Chain; 2] {
     match (level, load_cycles) {
-        (Level::Amx, _) | (_, None) => [Chain::Multiply, Chain::Add],
-        _ => [Chain::Load, Chain::Multiply],
+        (Level::Amx, _) | (_, None) => [SECOND, Chain::Add],
+        _ => [Chain::Load, SECOND],
     }
 }
 
@@ -80,10 +84,10 @@ pub(super) struct Latencies {
 }
 
 impl Latencies {
-    /// Runs chains alone, for a millisecond; `None` on a kind of CPU that has no such code.
+    /// Runs chains alone, for a millisecond; `None` where none of them has the right end.
     pub(super) fn measure() -> Option<Self> {
         let best = |chain| {
-            let tries = (0..4 * TRIES).filter_map(|_| core_clock::alone(chain, PACE_LINKS / 4));
+            let tries = (0..4 * TRIES).map(|_| core_clock::alone(chain, PACE_LINKS / 4));
             tries.filter(|one| one.is_right).map(|one| one.ns_per_link()).reduce(f64::min)
         };
         let (add_ns, load_ns) = (best(Chain::Add)?, best(Chain::Load)?);
@@ -124,7 +128,7 @@ impl Load {
             TrialError::Unsupported(format!("{}: {what}", row::name(kernel)))
         };
         let workload = Workload::new(kernel, form, seed).map_err(|error| lacks(&error))?;
-        let latencies = Latencies::measure().ok_or_else(|| lacks(&NO_CHAIN))?;
+        let latencies = Latencies::measure().ok_or_else(|| wrong(kernel))?;
         let mut pass_ns = f64::INFINITY;
         let begun_ns = monotonic_ns();
         while monotonic_ns().saturating_sub(begun_ns) < LEAD_NS as u64 {

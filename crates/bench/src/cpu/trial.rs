@@ -11,7 +11,7 @@ use flatout_sys::{clock as time, steal};
 
 use super::clock::{Clock, Readings};
 use super::fact;
-use super::load::{Load, NO_CHAIN, Reading, SampleWindow};
+use super::load::{Load, Reading, SECOND, SampleWindow};
 use super::topology::{self, Topology};
 use crate::contention::CoreUse;
 use crate::workers::{self, Spent, tie_to};
@@ -277,10 +277,9 @@ fn read_idle(topology: &Topology) -> Result<(Option<Clock>, Option<Spoil>), Tria
         let before = topology.probe.probe();
         was_probed |= before != CoreUse::Unknown;
         let mut pair = [0.0; 2];
-        for (hz, chain) in pair.iter_mut().zip([Chain::Add, Chain::Multiply]) {
+        for (hz, chain) in pair.iter_mut().zip([Chain::Add, SECOND]) {
             let cycles = chain.cycles_per_link().unwrap_or(1);
-            let stretch = core_clock::alone(chain, IDLE_CYCLES / cycles)
-                .ok_or_else(|| TrialError::Unsupported(NO_CHAIN.to_owned()))?;
+            let stretch = core_clock::alone(chain, IDLE_CYCLES / cycles);
             *hz = cycles as f64 * 1e9 / stretch.ns_per_link();
         }
         all.0.push(pair);

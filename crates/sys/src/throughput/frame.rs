@@ -114,8 +114,13 @@ impl Frame {
             } else {
                 GROWTH - step
             };
+            let sums = match program {
+                // What is added is a product.
+                Program::Accumulate => [step / first, back / second],
+                _ => [sign * step, sign * back],
+            };
             for (register, value) in
-                self.constants.iter_mut().zip([first, sign * step, second, sign * back])
+                self.constants.iter_mut().zip([first, sums[0], second, sums[1]])
             {
                 put(register, number, lane, value);
             }

@@ -36,6 +36,8 @@ crate::words! {
     pub enum Level: word, ALL {
         /// General registers.
         Scalar = "scalar",
+        /// Vectors of 16 bytes, of aarch64.
+        Neon = "neon",
         /// Vectors of 16 bytes; SSE4.1 for the multiplication of 32-bit integers.
         Sse2 = "sse2",
         /// Vectors of 32 bytes, with FMA.
@@ -72,6 +74,8 @@ pub enum Form {
     PortCount,
 }
 
+const IS_X86: bool = cfg!(target_arch = "x86_64");
+
 impl Number {
     /// Whether operations are floating-point ones.
     pub const fn is_floating(self) -> bool {
@@ -104,7 +108,7 @@ impl Level {
     pub const fn register_bytes(self) -> usize {
         match self {
             Self::Scalar => 8,
-            Self::Sse2 => 16,
+            Self::Neon | Self::Sse2 => 16,
             Self::Avx2 | Self::AvxVnni => 32,
             Self::Avx512 | Self::Avx512Vnni | Self::Amx => 64,
         }
@@ -112,8 +116,8 @@ impl Level {
 }
 
 impl Kernel {
-    /// The kernels of a type and operation that some CPU has, the narrowest first, whether this
-    /// machine can run them or not. A level that no instruction set has (SSE2 and AVX2 multiply no
+    /// The kernels of a type and operation that some CPU of this architecture has, the narrowest first,
+    /// whether this machine can run them or not. A level that no instruction set has (SSE2 and AVX2 multiply no
     /// 64-bit integers) is left out.
     pub fn levels(number: Number, operation: Operation) -> Vec<Self> {
         let kernel = |level| Self { number, operation, level };
@@ -121,9 +125,13 @@ impl Kernel {
     }
 
     fn exists(self) -> bool {
-        use Level::{Amx, Avx2, Avx512, Avx512Vnni, AvxVnni, Scalar, Sse2};
+        use Level::{Amx, Avx2, Avx512, Avx512Vnni, AvxVnni, Neon, Scalar, Sse2};
         let multiplies = self.operation == Operation::MultiplyAdd;
         match (self.number, self.level) {
+            (Number::I64, Neon) => !multiplies && !IS_X86,
+            (Number::F32 | Number::F64 | Number::I32, Neon) => !IS_X86,
+            (_, Neon) => false,
+            (_, Sse2 | Avx2 | Avx512 | AvxVnni | Avx512Vnni | Amx) if !IS_X86 => false,
             (Number::I8, AvxVnni | Avx512Vnni | Amx) | (Number::Bf16, Amx) => multiplies,
             (Number::I8 | Number::Bf16, _) | (_, AvxVnni | Avx512Vnni | Amx) => false,
             (Number::I64, Scalar) => multiplies,
@@ -145,6 +153,8 @@ impl Kernel {
         match (self.level, self.number, self.operation) {
             (Level::Scalar, ..) => SCALAR_CHAINS,
             (Level::Avx512, Number::I32 | Number::I64, Operation::MultiplyAdd) => WIDE_CHAINS,
+            // Four units of four cycles (Apple), six of up to four (Cortex-X925).
+            (Level::Neon, ..) => WIDE_CHAINS,
             _ => CHAINS,
         }
     }
@@ -156,6 +166,8 @@ impl Kernel {
             (Operation::Add, ..) => 1,
             (_, Number::I8 | Number::Bf16, _) => 1,
             (_, Number::F32 | Number::F64, Level::Avx2 | Level::Avx512) => 1,
+            (_, _, Level::Neon) => 1,
+            (_, _, Level::Scalar) if !IS_X86 => 1,
             _ => 2,
         }
     }
@@ -178,7 +190,8 @@ fn missing(kernel: Kernel) -> Option<String> {
         .map(|feature| format!("the CPU has no {feature}, the kernel hides it, or a limit was set"))
 }
 
+/// Each CPU of aarch64 that runs Linux has vectors.
 #[cfg(not(target_arch = "x86_64"))]
 fn missing(_kernel: Kernel) -> Option<String> {
-    Some("there are no kernels for this kind of CPU yet".to_owned())
+    None
 }

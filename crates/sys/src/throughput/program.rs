@@ -1,13 +1,15 @@
 //! What a loop computes, step by step, in scalar code: the other way to its results.
 
 use super::frame::{Chains, Frame, Register};
-use super::{Form, Kernel, Number, Operation};
+use super::{Form, Kernel, Level, Number, Operation};
 
 /// One step of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Program {
     /// x × a + b, rounded once.
     Fused,
+    /// x + a × b, rounded once: vectors of aarch64 have no other.
+    Accumulate,
     /// x × a, then + b: rounded twice.
     MultiplyThenAdd,
     /// x × a, then − b.
@@ -34,6 +36,9 @@ impl Program {
             (Number::I8, _, Form::PortCount) => Self::DotWords,
             (_, Operation::Add, Form::Work) => Self::Add,
             (_, Operation::Add, Form::PortCount) => Self::Subtract,
+            (_, Operation::MultiplyAdd, Form::Work) if kernel.level == Level::Neon => {
+                Self::Accumulate
+            }
             (_, Operation::MultiplyAdd, Form::Work) if fused => Self::Fused,
             (_, Operation::MultiplyAdd, Form::Work) => Self::MultiplyThenAdd,
             (_, Operation::MultiplyAdd, Form::PortCount) if fused => Self::Multiply,
@@ -45,8 +50,9 @@ impl Program {
         matches!(self, Self::Subtract | Self::MultiplyThenSubtract)
     }
 
+    /// Whether a chain is a factor itself.
     pub(super) fn multiplies(self) -> bool {
-        !matches!(self, Self::Add | Self::Subtract)
+        !matches!(self, Self::Add | Self::Subtract | Self::Accumulate)
     }
 
     /// The chains after so many pairs of steps.
@@ -130,6 +136,7 @@ macro_rules! floating_step {
         fn $name(program: Program, x: $number, a: $number, b: $number) -> $number {
             match program {
                 Program::Fused => x.mul_add(a, b),
+                Program::Accumulate => a.mul_add(b, x),
                 Program::MultiplyThenAdd => x * a + b,
                 Program::MultiplyThenSubtract => x * a - b,
                 Program::Multiply => x * a,
@@ -163,6 +170,7 @@ fn i32_step(program: Program, x: i32, a: i32, b: i32) -> i32 {
 fn i64_step(program: Program, x: i64, a: i64, b: i64) -> i64 {
     match program {
         Program::Fused | Program::MultiplyThenAdd => x.wrapping_mul(a).wrapping_add(b),
+        Program::Accumulate => x.wrapping_add(a.wrapping_mul(b)),
         Program::MultiplyThenSubtract => x.wrapping_mul(a).wrapping_sub(b),
         Program::Multiply => x.wrapping_mul(a),
         Program::Add => x.wrapping_add(b),

@@ -115,6 +115,7 @@ fn operations_are_counted_by_lane_and_kind() {
     assert_eq!(count(Number::F32, Operation::MultiplyAdd, Level::Sse2), (8, 2));
     assert_eq!(count(Number::I32, Operation::MultiplyAdd, Level::Avx2), (16, 2));
     assert_eq!(count(Number::I64, Operation::Add, Level::Sse2), (2, 1));
+    assert_eq!(count(Number::F64, Operation::MultiplyAdd, Level::Neon), (4, 1));
     assert_eq!(count(Number::I8, Operation::MultiplyAdd, Level::Avx512Vnni), (128, 1));
     // A row of 64 bytes meets 16 columns: 16 rows make 32768 operations of an instruction.
     assert_eq!(count(Number::I8, Operation::MultiplyAdd, Level::Amx), (2048, 1));
@@ -126,10 +127,16 @@ fn the_levels_that_exist_are_listed() {
     let levels = |number, operation| -> Vec<&str> {
         Kernel::levels(number, operation).iter().map(|kernel| kernel.level.word()).collect()
     };
-    assert_eq!(levels(Number::F64, Operation::Add), ["sse2", "avx2", "avx512"]);
-    assert_eq!(levels(Number::I64, Operation::MultiplyAdd), ["scalar", "avx512"]);
-    assert_eq!(levels(Number::I8, Operation::MultiplyAdd), ["avx-vnni", "avx512-vnni", "amx"]);
-    assert_eq!(levels(Number::Bf16, Operation::MultiplyAdd), ["amx"]);
+    if cfg!(target_arch = "x86_64") {
+        assert_eq!(levels(Number::F64, Operation::Add), ["sse2", "avx2", "avx512"]);
+        assert_eq!(levels(Number::I64, Operation::MultiplyAdd), ["scalar", "avx512"]);
+        assert_eq!(levels(Number::I8, Operation::MultiplyAdd), ["avx-vnni", "avx512-vnni", "amx"]);
+        assert_eq!(levels(Number::Bf16, Operation::MultiplyAdd), ["amx"]);
+    } else {
+        assert_eq!(levels(Number::F64, Operation::Add), ["neon"]);
+        assert_eq!(levels(Number::I64, Operation::MultiplyAdd), ["scalar"]);
+        assert!(levels(Number::I8, Operation::MultiplyAdd).is_empty());
+    }
     assert!(levels(Number::Bf16, Operation::Add).is_empty());
     let odd = Kernel { number: Number::F32, operation: Operation::Add, level: Level::Amx };
     assert_eq!(odd.lacks().as_deref(), Some("amx has no f32"));

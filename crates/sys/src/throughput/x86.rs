@@ -8,25 +8,17 @@
 
 use std::arch::naked_asm;
 
-use super::Links;
-use crate::core_clock::Chain;
-
-/// Additions that a row holds; three bytes each.
-const MOST_ADDITIONS: u64 = 512;
-/// Multiplications and loads likewise; four and three bytes each.
-const MOST_OTHERS: u64 = 192;
-/// The jump at the end of a row.
-const JUMP_BYTES: u64 = 3;
-/// Where each row ends, from the beginning of the first on.
-const ADDITIONS_END: u64 = 3 * MOST_ADDITIONS;
-const MULTIPLICATIONS_END: u64 = ADDITIONS_END + JUMP_BYTES + 4 * MOST_OTHERS;
-const LOADS_END: u64 = MULTIPLICATIONS_END + JUMP_BYTES + 3 * MOST_OTHERS;
+/// Bytes of a link of each row, and of the jump behind it.
+pub(super) const ADDITION_BYTES: u64 = 3;
+pub(super) const MULTIPLICATION_BYTES: u64 = 4;
+pub(super) const LOAD_BYTES: u64 = 3;
+pub(super) const JUMP_BYTES: u64 = 3;
 
 /// The rows of dependent instructions, which all chained loops share: additions, multiplications,
 /// loads. Whoever jumps into one has the place to come back to in r9, the chain's value in r10, and
 /// what each link takes in r11.
 #[unsafe(naked)]
-unsafe extern "C" fn rows() {
+pub(super) unsafe extern "C" fn rows() {
     naked_asm!(
         ".rept 512",
         "add r10, r11",
@@ -41,39 +33,6 @@ unsafe extern "C" fn rows() {
         ".endr",
         "jmp r9",
     )
-}
-
-/// The most links per iteration.
-pub(crate) const fn most_links(chain: Chain) -> u64 {
-    match chain {
-        Chain::Add => MOST_ADDITIONS,
-        Chain::Multiply | Chain::Load => MOST_OTHERS,
-    }
-}
-
-/// A chain beside a loop, as the assembly wants it.
-pub(super) struct Sled {
-    /// The chain's value, before and after.
-    pub(super) value: u64,
-    /// What each link adds or multiplies by.
-    pub(super) operand: u64,
-    pub(super) iterations: u64,
-    /// Where the loop jumps into a row.
-    pub(super) entry: u64,
-}
-
-impl Sled {
-    /// The chain `links`, cut to what there is room for.
-    pub(super) fn new(links: Links, iterations: u64) -> Self {
-        let count = links.count.min(most_links(links.chain));
-        let offset = match links.chain {
-            Chain::Add => ADDITIONS_END - 3 * count,
-            Chain::Multiply => MULTIPLICATIONS_END - 4 * count,
-            Chain::Load => LOADS_END - 3 * count,
-        };
-        let entry = rows as *const () as u64 + offset;
-        Self { value: links.start, operand: links.chain.operand(), iterations, entry }
-    }
 }
 
 /// Instructions for every register of a list: `\v` is their kind, `\c` the number.

@@ -23,6 +23,6 @@ pub(in crate::throughput) fn lacks(kernel: Kernel) -> Option<&'static str> {
         (Level::Avx512, _) => (!cpu_has!("avx512f")).then_some("AVX-512F"),
         (Level::AvxVnni, _) => (!cpu_has!("avxvnni")).then_some("AVX-VNNI"),
         (Level::Avx512Vnni, _) => (!cpu_has!("avx512vnni")).then_some("AVX-512 VNNI"),
-        (Level::Amx, _) => Some("loop over registers for tiles"),
+        (Level::Amx | Level::Neon, _) => Some("such loop over registers"),
     }
 }

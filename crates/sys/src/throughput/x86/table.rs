@@ -4,8 +4,8 @@ use std::arch::asm;
 
 use super::super::Operation::{Add, MultiplyAdd};
 use super::super::frame::{Chains, Frame, SCALAR_CHAINS, STRIDE_BYTES};
+use super::super::sled::{Loops, Sled};
 use super::super::{Form, Kernel, Level, Number};
-use super::Sled;
 
 fn first_word(register: &[u8; STRIDE_BYTES]) -> u64 {
     let (words, _) = register.as_chunks::<8>();
@@ -80,17 +80,6 @@ macro_rules! scalar_loops {
 
         Loops { plain, chained }
     }};
-}
-
-/// Both loops of a kind of step.
-///
-/// # Safety
-/// The CPU must have what the kernel needs, and the loops more than 0 iterations.
-pub(in super::super) struct Loops {
-    /// Runs so many iterations from a frame, and leaves its chains.
-    pub(in super::super) plain: unsafe fn(&Frame, &mut Chains, u64),
-    /// The same with the chain that the sled describes; leaves its end there.
-    pub(in super::super) chained: unsafe fn(&Frame, &mut Chains, &mut Sled),
 }
 
 /// The loops of a form: the step of its work, then that which counts the ports. So many chains and
