@@ -219,6 +219,8 @@ codes! {
     CORES_SHARED = "cores_shared" => Circumstance;
     /// An SMT sibling used the core for more than a tenth of the time, or in more than a tenth of the probes.
     SMT_CONTENTION = "smt_contention" => Circumstance;
+    /// The CPU has wider registers than any loop that runs here: AVX without AVX2 and FMA.
+    NARROW_LOOPS = "narrow_loops" => Circumstance;
     /// Twice the work did not take twice the time.
     NOT_LINEAR = "not_linear" => NotDone;
     /// The hypervisor took a part of the CPU time, in trials that count or in many of the phase's.

@@ -43,6 +43,7 @@ pub(super) fn apply(
                     caveat::add_of_clock(outcome, facts);
                     caveat::add_of_share(outcome, facts, &share, &hidden);
                 }
+                caveat::add_of_width(outcome, kernel.is_narrow());
                 let peak = (kernel, share, topology.is_mixed);
                 hold(outcome, facts, counts.get(&kernel).copied(), peak);
             }

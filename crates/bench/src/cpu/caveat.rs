@@ -56,6 +56,15 @@ pub(super) fn add_of_clock(outcome: &mut Outcome, facts: &Facts) {
     }
 }
 
+/// Whether the CPU can do more than any loop asks of it.
+pub(super) fn add_of_width(outcome: &mut Outcome, is_narrow: bool) {
+    if is_narrow && outcome.median.is_some() {
+        let text = "the CPU has AVX without AVX2 and FMA, for which there is no loop: its registers \
+                    are twice as wide as those of this row, and so may its peak be";
+        outcome.warn(warning::NARROW_LOOPS, text.to_owned());
+    }
+}
+
 /// The share of the time that was stolen, if it is one to speak of.
 pub(super) fn stolen(facts: &Facts) -> Option<f64> {
     let ticks = facts.number(fact::STOLEN_TICKS)?;

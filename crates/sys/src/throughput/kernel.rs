@@ -172,6 +172,15 @@ impl Kernel {
         }
     }
 
+    /// Whether this CPU computes the same in wider registers, for which no loop runs here: it has AVX, and
+    /// neither AVX2 nor FMA, which the loops of 32 bytes are made of.
+    pub fn is_narrow(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return x86::is_narrow(self);
+        #[cfg(not(target_arch = "x86_64"))]
+        false
+    }
+
     /// What this machine lacks to run it; `None` if nothing.
     pub fn lacks(self) -> Option<String> {
         if !self.exists() {

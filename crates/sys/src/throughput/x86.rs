@@ -139,5 +139,5 @@ macro_rules! loops {
 mod lacks;
 mod table;
 
-pub(super) use lacks::lacks;
+pub(super) use lacks::{is_narrow, lacks};
 pub(super) use table::loops;

@@ -100,6 +100,8 @@ const NOTE: &[Known] = table! {
         "allow it: kernel.io_uring_disabled=0, or the container's seccomp profile";
     NO_HUGE_PAGES: "memory could not be had on large pages",
         "free memory, or transparent_hugepage/enabled = madvise";
+    NARROW_LOOPS: "the CPU's AVX is not used: there are no loops for it without AVX2 and FMA",
+        "its peak may be twice the one shown";
     MEMORY_ELSEWHERE: "memory lay on other nodes than the threads that used it",
         "free memory there: end programs, or drop the page cache";
     DATAGRAMS_LOST: "datagrams were lost", "raise net.core.rmem_max, or send more slowly";
