@@ -191,8 +191,9 @@ impl TestMemory {
         if numa::is_local() && nodes.iter().filter(|node| node.memory_bytes > 0).count() > 1 {
             let cpus = self.cpus.iter().cycle().take(threads as usize);
             let home = |cpu| nodes.iter().find(|node| node.cpus.contains(cpu));
-            let homes: Vec<u32> = cpus.filter_map(|cpu| Some(home(cpu)?.number)).collect();
-            self.warnings.extend(elsewhere(&pages, &homes));
+            let homes = cpus.filter_map(home).filter(|node| node.memory_bytes > 0);
+            let homes: Vec<u32> = homes.map(|node| node.number).collect();
+            self.warnings.extend(elsewhere(&pages, &homes, threads));
         }
         self
     }
@@ -311,17 +312,16 @@ fn pieces(whole: &mut [f64], threads: u32) -> Vec<&mut [f64]> {
 }
 
 /// Says so where pages (of a node, so many) do not lie near threads that run on these nodes, and have as many
-/// each: the kernel takes those of another node before it gives up files in its cache.
-fn elsewhere(pages: &[(u32, u64)], homes: &[u32]) -> Option<Warning> {
+/// each: the kernel takes those of another node before it gives up files in its cache. Of so many threads those
+/// whose node has no memory have none near them.
+fn elsewhere(pages: &[(u32, u64)], homes: &[u32], threads: u32) -> Option<Warning> {
     let all: u64 = pages.iter().map(|(_, count)| count).sum();
-    let part = |node: u32| all * homes.iter().filter(|&&home| home == node).count() as u64;
+    let part = |threads_there: usize| all * threads_there as u64 / u64::from(threads.max(1));
+    let of_node = |node: u32| part(homes.iter().filter(|&&home| home == node).count());
     let on = |node: u32| pages.iter().filter(move |(on, _)| *on == node).map(|(_, count)| count);
     let nodes: BTreeSet<u32> = homes.iter().copied().collect();
-    let near: u64 = nodes
-        .into_iter()
-        .map(|node| on(node).sum::<u64>().min(part(node) / homes.len() as u64))
-        .sum();
-    let share = near as f64 / all as f64;
+    let near: u64 = nodes.into_iter().map(|node| on(node).sum::<u64>().min(of_node(node))).sum();
+    let share = near as f64 / part(homes.len()) as f64;
     let text = || {
         format!(
             "{} of the memory lies near the threads that use it: nodes are full",
@@ -406,14 +406,18 @@ mod tests {
 
     #[test]
     fn memory_that_does_not_lie_near_its_threads_is_said() {
-        let text =
-            |pages: &[(u32, u64)], homes: &[u32]| elsewhere(pages, homes).map(|one| one.text);
+        let of = |pages: &[(u32, u64)], homes: &[u32], threads| {
+            elsewhere(pages, homes, threads).map(|one| one.text)
+        };
+        let text = |pages: &[(u32, u64)], homes: &[u32]| of(pages, homes, homes.len() as u32);
         assert_eq!(text(&[(0, 96), (1, 4)], &[0]), None);
         assert_eq!(text(&[(0, 50), (1, 50), (0, 51), (1, 49)], &[0, 1]), None, "two blocks");
         let part = text(&[(0, 30), (1, 70)], &[0]).unwrap();
         assert!(part.starts_with("30 % of the memory lies near"), "{part}");
         assert!(text(&[(1, 100)], &[0, 1]).unwrap().starts_with("50 %"), "the other one is full");
-        assert!(text(&[(0, 100)], &[2]).unwrap().starts_with("0.0 %"), "a node without memory");
+        assert_eq!(of(&[(0, 100)], &[], 2), None, "nodes without memory are not full");
+        assert_eq!(of(&[(0, 50), (2, 50)], &[0], 2), None, "one of two");
+        assert!(of(&[(0, 10), (2, 90)], &[0], 2).unwrap().starts_with("20 %"), "which is full");
         assert_eq!((text(&[], &[0]), text(&[(0, 0)], &[0])), (None, None), "nobody says");
     }
 
