@@ -233,14 +233,15 @@ fn other_areas<'a>(record: &'a Record, found: &[(String, &Outcome)]) -> Vec<(Str
     let areas = areas.into_iter().filter(|(area, _)| !is_told(area));
     let best_of = |(area, rows): (&str, Vec<&'a Outcome>)| {
         let row = best(rows.iter().copied(), wholeness)?;
-        // The latency of a cache is not called that of memory.
-        let line = LINES.iter().find(|line| line.is_of(row));
+        // The latency of a cache is not called that of memory, and no two lines are called the same.
+        let line = LINES.iter().find(|line| line.is_of(row)).map(|line| line.name_of(row));
+        let line = line.filter(|name| found.iter().all(|(known, _)| known != name));
         let named = || {
             let names = label::short_names(&rows).into_iter().zip(&rows);
             let mut own = names.filter(|(_, known)| std::ptr::eq(**known, row));
             own.next().map(|(name, _)| format!("{area}/{name}"))
         };
-        Some((line.map(|line| line.name_of(row)).or_else(named)?, row))
+        Some((line.or_else(named)?, row))
     };
     areas.filter_map(best_of).take(MOST_LINES).collect()
 }

@@ -65,6 +65,15 @@ fn one_area_has_a_line_for_each_test() {
 }
 
 #[test]
+fn no_two_lines_of_a_summary_are_called_the_same() {
+    let ids = ["disk/sequential-read", "cache/device-read", "syscall/read", "memory/stream"];
+    let found = names(ids.map(|id| row(id, json!({}), Some(1.0))).to_vec());
+    let disk: Vec<_> = found.iter().filter(|(name, _)| name.contains("read")).collect();
+    assert_eq!(disk[0].0, "disk read");
+    assert!(disk[1].0.starts_with("cache/"), "{found:?}");
+}
+
+#[test]
 fn one_pair_that_has_no_line_is_counted_as_one() {
     let pair = |bytes: usize| {
         let pair = json!({"test": "copy", "subject": "flatout", "against": "cp", "bytes": bytes});
