@@ -60,7 +60,7 @@ pub(super) fn was_left_out(outcome: &Outcome) -> bool {
     warning::has(&outcome.warnings, warning::TIME_SHORT)
 }
 
-/// Picks one, marks its row, and holds each row against the best. `None` where none has a figure.
+/// Picks one, marks its row where that is sure, and holds each row against the best. `None` where none has a figure.
 ///
 /// The usual one, where it has a figure, stays unless the trials show that another is better: where other
 /// programs or guests come and go, the best of a few is often a lucky one. Where programs certainly took CPUs
@@ -78,16 +78,16 @@ pub(super) fn among<R>(
     let best = (0..rows.len()).max_by(|&a, &b| medians[a].total_cmp(&medians[b]))?;
     let Outcome { n, ci95, .. } = rows[best].outcome;
     let name = name(&tunings[chosen]);
+    let is_known = |outcome: &Outcome| outcome.ci95.is_some() && outcome.n >= FEWEST_TRIALS.into();
+    let is_sure = [chosen, best].iter().all(|&index| is_known(&rows[index].outcome))
+        && !rows.iter().any(|row| was_left_out(&row.outcome));
     for (index, measured) in rows.iter_mut().enumerate() {
-        measured.facts.set(CHOSEN, index == chosen);
+        measured.facts.set(CHOSEN, is_sure && index == chosen);
         if measured.outcome.median.is_some() {
             let bound = Ceiling::best_seen(name.clone(), Some(medians[best]));
             ceiling::apply(&mut measured.outcome, bound);
         }
     }
-    let is_known = |outcome: &Outcome| outcome.ci95.is_some() && outcome.n >= FEWEST_TRIALS.into();
-    let is_sure = [chosen, best].iter().all(|&index| is_known(&rows[index].outcome))
-        && !rows.iter().any(|row| was_left_out(&row.outcome));
     Some(Choice { tuning: tunings[chosen], limit: medians[best], n, ci95, is_sure })
 }
 
@@ -237,10 +237,13 @@ mod tests {
         let choice = among(&tunings, None, &mut rows, |_| "best".to_owned()).unwrap();
         assert_eq!((choice.tuning.threads, choice.limit, choice.n), (1, 100.0, 6));
         assert_eq!((choice.ci95, choice.is_sure), (Some([99.0, 101.0]), true));
+        let chosen = |rows: &[Measured<()>]| -> Vec<_> {
+            rows.iter().map(|row| row.facts.flag(CHOSEN) == Some(true)).collect()
+        };
+        assert_eq!(chosen(&rows), [true, false, false]);
         rows[0].outcome.ci95 = None;
         assert!(!among(&tunings, None, &mut rows, |_| String::new()).unwrap().is_sure);
-        let chosen: Vec<_> = rows.iter().map(|row| row.facts.flag(CHOSEN) == Some(true)).collect();
-        assert_eq!(chosen, [true, false, false]);
+        assert_eq!(chosen(&rows), [false; 3], "nothing is taken");
         let best = |row: &Measured<()>| row.outcome.ceiling.as_ref().and_then(|best| best.value);
         assert_eq!((best(&rows[0]), best(&rows[2])), (Some(100.0), None));
         assert_eq!(

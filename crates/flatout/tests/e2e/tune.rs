@@ -375,7 +375,11 @@ fn a_place_in_memory_is_never_cold_nor_durable() {
     let document = ran.exits(0).document();
     let rows = document["results"].as_array().unwrap();
     assert!(rows.iter().all(|row| row["parameters"]["cache_state"] == "hot"), "{ran}");
-    assert!(rows.iter().any(|row| row["audit"]["chosen"] == true), "{ran}");
+    assert!(rows.iter().any(|row| row["median"].is_number()), "{ran}");
+    assert!(
+        rows.iter().all(|row| row["audit"]["chosen"] != true),
+        "one trial tells nothing: {ran}"
+    );
 }
 
 #[test]
