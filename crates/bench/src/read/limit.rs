@@ -19,6 +19,14 @@ pub(super) struct Way {
     pub(super) fetched_ratio: f64,
     /// CPU time, as a share of what its threads could have got.
     pub(super) busy_ratio: Option<f64>,
+    /// Its threads had what the quota of the control group gives, and could have used more.
+    pub(super) is_held_back: bool,
+}
+
+/// Whether threads that had so many CPUs were held back by a quota below that: shorter than its period
+/// (0.1 s) they may have had more of it than it gives in the long run, or waited for the next.
+pub(super) fn is_held_back(own_cpus: f64, quota_cpus: f64) -> bool {
+    (BUSY..=1.0 / BUSY).contains(&(own_cpus / quota_cpus))
 }
 
 impl Way {
@@ -38,6 +46,7 @@ impl Way {
         let Tuning { engine, caching, block_bytes, .. } = self.tuning;
         let is_small = block_bytes < PAGE_BYTES;
         match (self.is_fetched(), caching, engine) {
+            _ if self.is_held_back => "the CPU quota",
             (true, ..) if self.busy_ratio.is_some_and(|share| share >= BUSY) => "the CPU",
             (true, Caching::Direct, _) => "the device",
             (true, ..) if is_small => "readahead and system calls",
@@ -61,7 +70,7 @@ mod tests {
     fn way(engine: Engine, caching: Caching, block_bytes: u64, fetched_ratio: f64) -> Way {
         let split = Split::Contiguous;
         let tuning = Tuning { engine, caching, block_bytes, depth: 1, threads: 1, split };
-        Way { tuning, fetched_ratio, busy_ratio: Some(0.2) }
+        Way { tuning, fetched_ratio, busy_ratio: Some(0.2), is_held_back: false }
     }
 
     #[test]
@@ -72,6 +81,8 @@ mod tests {
         assert_eq!(hole.limiter(), "what answers direct requests without the device");
         let busy = Way { busy_ratio: Some(0.95), ..direct };
         assert_eq!(busy.limiter(), "the CPU", "a digest slower than the device");
+        let quota = Way { is_held_back: true, ..hole };
+        assert_eq!(quota.limiter(), "the CPU quota");
         let of = |engine, block, fetched| way(engine, Caching::Buffered, block, fetched).limiter();
         assert_eq!(of(Engine::Sync, 1, 1.2), "readahead and system calls");
         assert_eq!(of(Engine::Sync, 1 << 16, 1.0), "the device, and readahead depth");
@@ -79,6 +90,13 @@ mod tests {
         assert_eq!(of(Engine::Sync, 1 << 16, 0.1), "copying out of the page cache");
         assert_eq!(of(Engine::Mmap, 1 << 20, 0.0), "page faults and memory");
         assert_eq!(of(Engine::Mmap, 16, 0.0), "the loop over blocks");
+    }
+
+    #[test]
+    fn a_quota_holds_back_who_had_all_of_it_and_no_more() {
+        assert!(is_held_back(0.48, 0.5) && is_held_back(0.52, 0.5));
+        assert!(!is_held_back(1.9, 0.5), "within a period");
+        assert!(!is_held_back(0.2, 0.5), "something else was waited for");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What is known about a read, as an outcome of the record.
 
+use std::path::Path;
+
 use flatout_io::operations::Direction;
 use flatout_io::{Caching, Kind};
 use flatout_measure::case::record;
@@ -12,14 +14,15 @@ use flatout_measure::{
     Status, Unit, blank, ceiling, warning,
 };
 
-use flatout_sys::{affinity, filesystem};
+use flatout_sys::{Groups, affinity, filesystem};
 
-use super::limit::Way;
+use super::limit::{self, Way};
 use super::{CacheStart, DigestKind, Limit, Measured, Reader};
 use crate::counted;
 use crate::fact;
 use crate::file_trial::measured::{self, ENGINE_REASON};
 use crate::file_trial::{evidence, group_limit};
+use crate::workers;
 
 /// Id of the row of a read.
 pub const ID: &str = "read/file";
@@ -157,10 +160,17 @@ impl Reader {
         let fetched_ratio = evidence::ratio(fetched, bytes).filter(|_| is_held && is_counted);
         let Some(fetched_ratio) = fetched_ratio else { return };
         let tuning = measured.used(self.choice.tuning);
-        let cpus = f64::from(tuning.threads.min(affinity::allowed_cpu_count()).max(1));
+        let allowed = affinity::allowed_cpu_count();
+        let cpus = f64::from(tuning.threads.min(allowed).max(1));
         let used = row.facts.value(USE_OF_CPUS).map(flatout_measure::Value::to_json);
         let own_cpus = used.and_then(|used| used["own_cpus"].as_f64());
-        let way = Way { tuning, fetched_ratio, busy_ratio: own_cpus.map(|own| own / cpus) };
+        let quota = Groups::discover(Path::new("/")).cpu_quota_cpus();
+        let contained = workers::contained(tuning.threads, allowed, quota);
+        let had = own_cpus.zip(quota).filter(|_| contained.is_some());
+        let is_held_back = had.is_some_and(|(own, quota)| limit::is_held_back(own, quota));
+        warning::add_all(&mut row.outcome.warnings, contained);
+        let busy_ratio = own_cpus.map(|own| own / cpus);
+        let way = Way { tuning, fetched_ratio, busy_ratio, is_held_back };
         // It was measured with a digest: without one a read may be faster.
         let best = self.best.as_ref().filter(|_| self.job.digest == DigestKind::Xor32);
         let limits = if way.is_fetched() { &self.bottom.limits[..] } else { &[] };
