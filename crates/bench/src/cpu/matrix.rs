@@ -270,12 +270,13 @@ fn case<'a>(work: Work, terms: &Terms, topology: &'a Topology) -> Case<'a, Matri
         Warning::new(warning::SIZE_REDUCED, text)
     });
     let trial = move |trial_seed| {
-        let warnings = crowd(threads, topology).into_iter().chain(small.clone()).collect();
         // What a quota held back counts, too: by chance it is one trial and not the next.
         let is_sustained = quota_cpus.is_some();
         let sample = topology.probe.around(&topology.cpus, is_sustained, || {
             sample(work, shape.clone()?, (threads, quota_cpus), seed ^ trial_seed)
         })?;
+        let crowd = crowd(threads, topology).into_iter();
+        let warnings = crowd.chain(small.clone()).chain(topology.changed()).collect();
         Ok(Sample { warnings, is_sustained, ..sample })
     };
     Case { row, trial: Box::new(trial) }

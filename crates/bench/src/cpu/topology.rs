@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use flatout_measure::{Warning, warning};
 use flatout_sys::{Groups, affinity};
 
 use crate::contention::ContentionProbe;
@@ -61,11 +62,13 @@ impl Topology {
         best.map(|(&cpu, _)| cpu)
     }
 
-    /// Whether the set of allowed CPUs is still the same.
-    pub(super) fn is_unchanged(&self) -> bool {
+    /// Says so where the set of allowed CPUs is another one by now.
+    pub(super) fn changed(&self) -> Option<Warning> {
         let mut known = self.cpus.clone();
         known.sort_unstable();
-        affinity::allowed_cpus().is_ok_and(|now| now == known)
+        let is_unchanged = affinity::allowed_cpus().is_ok_and(|now| now == known);
+        let text = "the CPUs that this process may use changed while it was measured";
+        (!is_unchanged).then(|| Warning::new(warning::CPUS_CHANGED, text))
     }
 }
 
@@ -158,8 +161,8 @@ mod tests {
     #[test]
     fn the_real_set_does_not_change_by_itself() {
         let topology = Topology::look(Path::new("/"));
-        assert!(topology.is_unchanged() && topology.count() >= 1);
+        assert!(topology.changed().is_none() && topology.count() >= 1);
         let other = Topology { cpus: vec![usize::MAX], ..topology };
-        assert!(!other.is_unchanged());
+        assert_eq!(other.changed().unwrap().code, warning::CPUS_CHANGED);
     }
 }

@@ -79,10 +79,7 @@ pub(super) fn sample(
         let numbers: Vec<String> = cpus[..used].iter().map(usize::to_string).collect();
         sample.facts.set(fact::CPU_NUMBERS, numbers.join(","));
     }
-    if !topology.is_unchanged() {
-        let text = "the CPUs that this process may use changed while it was measured";
-        sample.warn(warning::CPUS_CHANGED, text);
-    }
+    warning::add_all(&mut sample.warnings, topology.changed());
     warning::add_all(&mut sample.warnings, workers::oversubscribed(setting.threads, count));
     Ok(sample)
 }
@@ -106,7 +103,8 @@ fn all_time(load: &Load, topology: &Topology, setting: Setting) -> Result<Sample
     sample.facts.extend(stolen);
     sample.is_sustained = true;
     let cpu_ns = windows.iter().map(|window| window.cpu_ns).sum();
-    sample.warnings.extend(workers::oversubscribed(setting.threads, topology.count()));
+    let crowd = workers::oversubscribed(setting.threads, topology.count());
+    sample.warnings.extend(crowd.into_iter().chain(topology.changed()));
     Ok(charged(sample, Spent { cpu_ns, ..spent }, topology.quota_cpus))
 }
 

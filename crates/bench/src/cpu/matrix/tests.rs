@@ -61,6 +61,7 @@ fn matrices_that_time_made_small_say_so_and_those_that_were_asked_for_do_not() {
         let mut case = case(Work::Solve, &terms(order), &topology);
         let warnings = (case.trial)(1).unwrap().warnings;
         assert_eq!(warning::has(&warnings, warning::SIZE_REDUCED), is_said, "{warnings:?}");
+        assert!(warning::has(&warnings, warning::CPUS_CHANGED), "there were none: {warnings:?}");
     }
 }
 
