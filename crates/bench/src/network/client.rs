@@ -278,26 +278,13 @@ impl Client {
             _ => return Err(ChannelError::Garbage),
         }
         let connections = self.connect_flows(&spec).map_err(ChannelError::Broken)?;
-        let (key, together) = (self.key, self.together);
+        let (key, others_ns) = (self.key, if self.together > 0 { PATIENCE_NS } else { 0 });
         let mut has_begun = false;
         let begin = |channel: &mut Channel| {
-            let others_ns = if together > 0 { PATIENCE_NS } else { 0 };
-            let deadline_ns = monotonic_ns().saturating_add(2 * GATHER_NS + others_ns);
-            let mut wait_ns = 0;
-            loop {
-                send_proofs(&connections, spec.test, &key);
-                wait_ns = next_proofs_ns(wait_ns);
-                match channel.receive(wait_ns) {
-                    Ok(Frame::Ready) => {
-                        has_begun = true;
-                        return channel.send(&Frame::Go).map(|()| None);
-                    }
-                    Ok(Frame::Bye) => return Err(ChannelError::OthersLeft),
-                    Ok(_) => return Err(ChannelError::Garbage),
-                    Err(ChannelError::Silent(_)) if monotonic_ns() < deadline_ns => {}
-                    Err(error) => return Err(error),
-                }
-            }
+            let prove = || send_proofs(&connections, spec.test, &key);
+            until_ready(channel, 2 * GATHER_NS + others_ns, prove)?;
+            has_begun = true;
+            channel.send(&Frame::Go).map(|()| None)
         };
         let start_ns = monotonic_ns().saturating_sub(self.started_ns);
         let near = flow::run((End::Client, 0), spec, &connections, &mut self.channel, begin);
@@ -372,6 +359,26 @@ impl Client {
         if self.over.is_none() {
             // Whoever does not hear it sees the end of the connection.
             let _ = self.channel.send(&Frame::Bye);
+        }
+    }
+}
+
+/// Waits at most so long until the server has all connections, and proves those of datagrams meanwhile.
+fn until_ready(channel: &mut Channel, most_ns: u64, prove: impl Fn()) -> Result<(), ChannelError> {
+    let deadline_ns = monotonic_ns().saturating_add(most_ns);
+    let mut wait_ns = 0;
+    loop {
+        prove();
+        wait_ns = next_proofs_ns(wait_ns);
+        match channel.receive(wait_ns) {
+            Ok(Frame::Ready) => return Ok(()),
+            Ok(Frame::Bye) => return Err(ChannelError::OthersLeft),
+            Ok(_) => return Err(ChannelError::Garbage),
+            Err(ChannelError::Silent(_)) if monotonic_ns() < deadline_ns => {}
+            Err(ChannelError::Silent(_)) => {
+                return Err(ChannelError::Silent(most_ns / 1_000_000));
+            }
+            Err(error) => return Err(error),
         }
     }
 }
@@ -490,6 +497,21 @@ mod tests {
         }
         // Each takes 768 bytes of 212,992, the usual size.
         assert!((50..200).contains(&count), "{count}");
+    }
+
+    #[test]
+    fn a_server_that_says_nothing_was_waited_for_as_long_as_is_told() {
+        let server = Server::bind(&["127.0.0.1:0".parse().unwrap()], Key::open()).unwrap();
+        let (at, stop) = (server.address().unwrap(), CancelToken::manual());
+        let terms = (Lifetime::Once, Clients::UpTo(1));
+        thread::scope(|scope| {
+            scope.spawn(move || server.serve(terms, stop, &mut |_| ()));
+            let mut client =
+                Client::connect(&[at], &Key::open(), stop, QUEUE_NS, &mut |_| ()).unwrap();
+            let told = until_ready(&mut client.channel, 20_000_000, || ()).unwrap_err();
+            stop.cancel();
+            assert!(matches!(told, ChannelError::Silent(20)), "{told}");
+        });
     }
 
     #[test]
