@@ -30,7 +30,7 @@ pub struct Account {
     pub reordered: u64,
     /// Those that came when the sender had ended and the socket had been found empty (of `unique`).
     pub late: u64,
-    /// Missing ones that the receiver's socket dropped, because its buffer was full.
+    /// Missing ones that the receiver's socket dropped: its buffer was full, or their checksum wrong.
     pub dropped: u64,
     /// Missing ones that never reached the socket.
     pub lost: u64,
