@@ -1,15 +1,22 @@
 //! The processes that a launcher has started together: they must be of one build, and one of them
 //! tells the user.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::mem::ManuallyDrop;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use flatout_io::digest::{Algorithm, Hasher};
+use flatout_io::quote;
 use flatout_mpi::World;
+use flatout_sys::filesystem;
+use flatout_tree::wire::{message, take};
+use rustix::fs::{Mode, OFlags};
 
 use crate::launched::Launched;
 use crate::{conclusion, output};
@@ -70,6 +77,30 @@ impl Group {
         self.world.rank() == 0
     }
 
+    /// Has every process look at the same paths, at which all must find the same files. `obstacle`: why this
+    /// one cannot take part.
+    ///
+    /// Errors: a process finds something else, or cannot take part, which the first one knows.
+    pub fn look(&self, paths: &[Vec<u8>], obstacle: Option<String>) -> Result<(), String> {
+        let own: Vec<Seen> = paths.iter().map(|path| seen(OsStr::from_bytes(path))).collect();
+        let answer: Answer = (World::host(), obstacle.map_or(Ok(own.clone()), Err));
+        let all = self.world.gather(&message(&[&answer]), Duration::ZERO);
+        let refuses = |(rank, said): (usize, &Vec<u8>)| {
+            let (host, theirs): Answer = take(&mut said.as_slice())?;
+            let why = match theirs {
+                Err(why) => format!(": {why}"),
+                Ok(theirs) => {
+                    let differs = |(theirs, own)| !is_same(theirs, own);
+                    let at = theirs.iter().zip(&own).position(differs)?;
+                    let path = quote(OsStr::from_bytes(&paths[at]));
+                    format!(" does not find {path} as this one does")
+                }
+            };
+            Some(format!("process {rank} on {host}{why}"))
+        };
+        self.agree(all.iter().enumerate().find_map(refuses))
+    }
+
     /// What the first one found to be wrong, if anything, is wrong for all.
     pub fn agree(&self, refusal: Option<String>) -> Result<(), String> {
         let mut said = refusal.unwrap_or_default().into_bytes();
@@ -82,6 +113,31 @@ impl Group {
         }
         Err(String::from_utf8_lossy(&said).into_owned())
     }
+}
+
+/// The inode number of a path, 0 where there is nothing; and what tells its filesystem from those of other
+/// machines, if only this one can have it.
+type Seen = (u64, Vec<u8>);
+/// The host, and what it finds; or why it cannot take part.
+type Answer = (String, Result<Vec<Seen>, String>);
+
+fn seen(path: &OsStr) -> Seen {
+    let inode = std::fs::symlink_metadata(path).map_or(0, |found| found.ino());
+    (inode, own_filesystem(path).unwrap_or_default())
+}
+
+fn own_filesystem(path: &OsStr) -> Option<Vec<u8>> {
+    let there = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let is_own = filesystem::is_of_one_machine(there.as_fd()).ok()?;
+    let (boot, found) = (std::fs::read(BOOT).ok()?, rustix::fs::fstat(&there).ok()?);
+    is_own.then(|| [&boot[..], &found.st_dev.to_le_bytes()].concat())
+}
+
+/// Whether two processes have found one file. Roots of filesystems have the same inode number, and those of
+/// machines that were installed alike have all the same; but who serves a filesystem sees a disk where others
+/// see a network.
+fn is_same((inode, own): &Seen, (other, others): &Seen) -> bool {
+    inode == other && (own == others || own.is_empty() || others.is_empty())
 }
 
 /// A digest of what this program is asked: its words, and what it obeys besides.
@@ -107,4 +163,27 @@ fn version() -> String {
     }
     let digest = hasher.finish().to_string();
     format!("{}-{}", env!("CARGO_PKG_VERSION"), &digest[..digest.len().min(8)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_two_machines_have_for_themselves_is_not_one_file_whatever_its_number() {
+        let [served, here, there] = [&b""[..], b"boot 1", b"boot 2"].map(<[u8]>::to_vec);
+        let two = |one: &Vec<u8>, other: &Vec<u8>| is_same(&(2, one.clone()), &(2, other.clone()));
+        assert!(two(&served, &served) && two(&here, &here));
+        assert!(two(&here, &served) && two(&served, &here), "who serves it has the disk");
+        assert!(!two(&here, &there));
+        assert!(!is_same(&(2, served.clone()), &(3, served)));
+    }
+
+    #[test]
+    fn processes_of_one_machine_find_one_filesystem() {
+        let own = |path: &str| own_filesystem(OsStr::new(path));
+        assert_eq!(own("/dev/shm"), own("/dev/shm/."));
+        assert_eq!(own("/nowhere"), None);
+        assert!(own("/dev").is_some_and(|it| Some(it) != own("/proc")), "memory of this machine");
+    }
 }

@@ -5,7 +5,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::sync::LazyLock;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags, fstatfs, fstatvfs, statx};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, StatVfsMountFlags, StatxFlags, fstatfs, fstatvfs, statx,
+};
 use rustix::io::Errno;
 
 use crate::descriptor::itself;
@@ -184,6 +186,16 @@ pub fn of(descriptor: BorrowedFd<'_>) -> io::Result<Filesystem> {
         size_bytes: facts.f_blocks.saturating_mul(unit_bytes),
         used_bytes: facts.f_blocks.saturating_sub(facts.f_bfree).saturating_mul(unit_bytes),
     })
+}
+
+/// Whether only this machine can have the filesystem of an open file: what another one finds at the same place,
+/// with the same inode number, is something else. A disk that is only read may belong to several machines.
+///
+/// Errors: those of the kernel. Cost: an fstatfs, an fstatvfs; perhaps an fstat, and the mount table once.
+pub fn is_of_one_machine(descriptor: BorrowedFd<'_>) -> io::Result<bool> {
+    let found = of(descriptor)?;
+    let is_shared = found.is_served() || matches!(found.name, "gfs2" | "ocfs2");
+    Ok(!is_shared && !fstatvfs(descriptor)?.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
 /// What is assumed of the filesystem of a device that says nothing itself.

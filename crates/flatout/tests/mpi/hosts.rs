@@ -176,8 +176,12 @@ fn a_host_that_sees_another_target_or_has_another_program_is_named() {
             "[ $(cat /proc/sys/kernel/hostname) = alpha ] || {what}; exec $FLATOUT copy s there/t"
         )
     };
+    // The roots of both have the same inode number.
+    let on_each = |what: &str| format!("mount -t tmpfs none there; exec $FLATOUT {what}");
     for (script, message) in [
         (on_beta("mount -t tmpfs none there"), "on beta does not find \"there\" as this one does"),
+        (on_each("copy s/. there"), "on beta does not find \"there/.\" as this one does"),
+        (on_each("sum -r there"), "on beta does not find \"there\" as this one does"),
         (on_beta("FLATOUT=$OTHER"), "different versions"),
     ] {
         let mut command = hosts.mpirun(1, &["unshare", "-m", "sh", "-c", &script]);

@@ -1,17 +1,13 @@
 //! A copy by all processes that a launcher has started: the first one plans and tells the user, the
 //! others take part in each round.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use flatout_io::digest::{Algorithm, Hasher};
-use flatout_io::quote;
-use flatout_mpi::World;
 use flatout_sys::caller;
 use flatout_sys::cancel::CancelToken;
 use flatout_sys::clock::monotonic_ns;
@@ -22,7 +18,7 @@ use flatout_tree::copy::operand::{Plan, parent};
 use flatout_tree::copy::reference::References;
 use flatout_tree::copy::{Copy, Ended, Hire, Membership, Operand, Reporter, Wanted};
 use flatout_tree::selection::{Moment, Selection};
-use flatout_tree::wire::{self, goes_by_fields, message, take};
+use flatout_tree::wire::{goes_by_fields, message, take};
 
 use super::processes::{Alone, Processes};
 use super::{Threads, lead, restraint, snapshot};
@@ -103,34 +99,16 @@ impl Members {
     ///
     /// Errors: a process finds something else, or nothing.
     fn look(&self, operands: &[Operand], files: &[PathBuf]) -> Result<(), String> {
-        let paths = |operand: &Operand| {
-            let above = parent(&operand.target);
-            [&operand.source, &above].map(|path| path.as_os_str().as_bytes().to_vec())
-        };
-        let mut paths: Vec<Vec<u8>> = operands.iter().flat_map(paths).collect();
-        paths.extend(files.iter().map(|path| path.as_os_str().as_bytes().to_vec()));
+        let paths = operands.iter().flat_map(|operand| {
+            let Operand { source, target, .. } = operand;
+            // A target that is not there yet is looked up by nobody: NFS would go on not to find it.
+            let found = target.exists().then(|| target.clone());
+            [source.clone(), parent(target)].into_iter().chain(found)
+        });
+        let paths = paths.chain(files.iter().cloned()).map(|path| path.into_os_string().into_vec());
+        let paths: Vec<Vec<u8>> = paths.collect();
         self.group.world.tell_all(&mut message(&[&Some(paths.clone())]));
-        let own = seen(&paths, None);
-        let all = self.group.world.gather(&message(&[&own]), Duration::ZERO);
-        let (_, found) = own;
-        let refuses = |(rank, seen): (usize, &Vec<u8>)| {
-            let (host, theirs): Seen = take(&mut seen.as_slice())?;
-            let process = format!("process {rank} on {host}");
-            match (&theirs, &found) {
-                _ if theirs == found => None,
-                (Err(why), _) => Some(format!("{process}: {why}")),
-                (Ok(theirs), Ok(found)) => {
-                    let mut pairs = theirs.iter().zip(found).zip(&paths);
-                    let path = pairs.find(|((theirs, ours), _)| theirs != ours);
-                    let path =
-                        path.map_or("?".to_owned(), |(_, path)| quote(OsStr::from_bytes(path)));
-                    Some(format!("{process} does not find {path} as this one does"))
-                }
-                (Ok(_), Err(_)) => None,
-            }
-        };
-        let refusal = all.iter().enumerate().find_map(refuses);
-        self.group.agree(refusal)
+        self.group.look(&paths, None)
     }
 
     /// Takes part in all rounds of the first process.
@@ -169,10 +147,8 @@ impl Members {
             let Some(Some(paths)) = take::<Option<Vec<Vec<u8>>>>(&mut message.as_slice()) else {
                 return output::exit(conclusion::DONE);
             };
-            let seen = seen(&paths, obstacle.clone());
-            self.group.world.gather(&wire::message(&[&seen]), Duration::ZERO);
             // The first one says what is wrong.
-            if self.group.agree(None).is_err() {
+            if self.group.look(&paths, obstacle.clone()).is_err() {
                 continue;
             }
             let world = &mut self.group.world;
@@ -272,16 +248,4 @@ fn hosts(mut boots: Vec<String>) -> Hosts {
 fn own(arguments: &Arguments) -> Result<(Selection, Option<References>), String> {
     let selection = arguments.selection.selected().map_err(|refused| refused.text)?;
     Ok((selection, snapshot::open(arguments)?))
-}
-
-/// The host, and the inode number of each path, 0 where there is nothing; or why this process cannot
-/// take part.
-type Seen = (String, Result<Vec<u64>, String>);
-
-fn seen(paths: &[Vec<u8>], obstacle: Option<String>) -> Seen {
-    let inode = |path: &Vec<u8>| {
-        std::fs::symlink_metadata(OsStr::from_bytes(path)).map_or(0, |found| found.ino())
-    };
-    let seen = || Ok(paths.iter().map(inode).collect());
-    (World::host(), obstacle.map_or_else(seen, Err))
 }

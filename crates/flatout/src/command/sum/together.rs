@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStringExt;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -25,7 +26,7 @@ use super::{in_threads, items, open_stream};
 use crate::arguments::sum::{Sum as Arguments, SumFormat};
 use crate::group::Group;
 use crate::launched::Launched;
-use crate::output::stream::Inode;
+use crate::output::stream::{Inode, Stream};
 use crate::{conclusion, output};
 
 /// Files of a piece.
@@ -42,27 +43,38 @@ pub fn run(arguments: &Arguments, cancel: CancelToken, launched: &Launched) -> E
         Ok((group, _)) => group,
         Err(code) => return code,
     };
-    let stream = if group.is_first() { Some(open_stream(arguments)) } else { None };
-    let refusal = stream.as_ref().and_then(|stream| stream.as_ref().err().cloned());
-    if let Err(error) = group.agree(refusal) {
-        if group.is_first() {
+    let stream = match begin(arguments, &group) {
+        Ok(stream) => stream,
+        Err(error) if group.is_first() => {
             let wants_json = arguments.format() == SumFormat::Json;
             return output::cannot_begin(error.into(), wants_json);
         }
-        return output::exit(conclusion::FAILED);
-    }
+        Err(_) => return output::exit(conclusion::FAILED),
+    };
     // The file that is written is read by nobody.
-    let inodes = stream.iter().flatten().flat_map(|stream| stream.inodes());
+    let inodes = stream.iter().flat_map(|stream| stream.inodes());
     let mut said = message(&[&inodes.collect::<Vec<Inode>>()]);
     group.world.tell_all(&mut said);
     let left_out: Vec<Inode> = take(&mut said.as_slice()).unwrap_or_default();
-    let Some(Ok(stream)) = stream else {
+    let Some(stream) = stream else {
         follow(arguments, cancel, left_out, &mut group.world);
         return output::exit(conclusion::DONE);
     };
     let mut session = Session::begin(arguments, cancel, stream);
     lead(&mut session, left_out, &mut group.world);
     output::exit(session.end())
+}
+
+/// Where the first process writes, once all find what is to be read as it does.
+///
+/// Errors: they do not, or it cannot write.
+fn begin(arguments: &Arguments, group: &Group) -> Result<Option<Stream>, String> {
+    let operands = arguments.operands().into_iter();
+    let paths: Vec<Vec<u8>> = operands.map(|path| path.into_os_string().into_vec()).collect();
+    group.look(&paths, None)?;
+    let stream = group.is_first().then(|| open_stream(arguments)).transpose();
+    group.agree(stream.as_ref().err().cloned())?;
+    stream
 }
 
 /// Reads pieces until there are none: `results` takes what came of one, `pieces` gives the number of
