@@ -101,6 +101,13 @@ impl Group {
         self.agree(all.iter().enumerate().find_map(refuses))
     }
 
+    /// The host of each process, which the first one gets to know.
+    pub fn hosts(&self) -> Vec<String> {
+        let boot = std::fs::read_to_string(BOOT).unwrap_or_default();
+        let all = self.world.gather(&message(&[&(boot, World::host())]), Duration::ZERO);
+        told_apart(&all.iter().filter_map(|said| take(&mut said.as_slice())).collect::<Vec<_>>())
+    }
+
     /// What the first one found to be wrong, if anything, is wrong for all.
     pub fn agree(&self, refusal: Option<String>) -> Result<(), String> {
         let mut said = refusal.unwrap_or_default().into_bytes();
@@ -113,6 +120,23 @@ impl Group {
         }
         Err(String::from_utf8_lossy(&said).into_owned())
     }
+}
+
+/// The names of machines, by the number of whose boot those are told apart that have the same.
+fn told_apart(all: &[(String, String)]) -> Vec<String> {
+    let named = |(boot, name): &(String, String)| {
+        let mut boots: Vec<&String> = Vec::new();
+        for (other, _) in all.iter().filter(|(_, other)| other == name) {
+            if !boots.contains(&other) {
+                boots.push(other);
+            }
+        }
+        match boots.iter().position(|other| *other == boot) {
+            Some(at @ 1..) => format!("{name} ({})", at + 1),
+            _ => name.clone(),
+        }
+    };
+    all.iter().map(named).collect()
 }
 
 /// The inode number of a path, 0 where there is nothing; and what tells its filesystem from those of other
@@ -177,6 +201,13 @@ mod tests {
         assert!(two(&here, &served) && two(&served, &here), "who serves it has the disk");
         assert!(!two(&here, &there));
         assert!(!is_same(&(2, served.clone()), &(3, served)));
+    }
+
+    #[test]
+    fn machines_of_one_name_are_two_hosts() {
+        let all = [("1", "node"), ("2", "node"), ("1", "node"), ("3", "other"), ("1", "alpha")];
+        let names = told_apart(&all.map(|(boot, name)| (boot.to_owned(), name.to_owned())));
+        assert_eq!(names, ["node", "node (2)", "node", "other", "alpha"]);
     }
 
     #[test]

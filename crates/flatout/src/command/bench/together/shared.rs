@@ -22,9 +22,7 @@ use crate::{command::bench::run_with, output};
 /// Leads, or follows.
 pub(super) fn run(arguments: &Arguments, cancel: CancelToken, group: Group) -> ExitCode {
     let is_first = group.is_first();
-    let hosts = group.world.gather(World::host().as_bytes(), Duration::ZERO);
-    let hosts: Vec<String> =
-        hosts.iter().map(|host| String::from_utf8_lossy(host).into_owned()).collect();
+    let hosts = group.hosts();
     let world = Rc::new(RefCell::new(group.world));
     let conclusion = match is_first {
         true => Some(lead(arguments, cancel, &world, &hosts)),
