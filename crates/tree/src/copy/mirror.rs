@@ -206,15 +206,8 @@ fn is_without_key(directory: BorrowedFd<'_>) -> bool {
 
 /// Whether the source has a name by now, that is taken.
 fn is_in_source(sieve: &mut Sieve<'_>, pair: &Pair, name: &CStr) -> Result<bool, Refusal> {
-    match file_data::look(pair.source(), name) {
-        Ok(facts) => {
-            let kind = kind_of(facts);
-            Ok(sieve.taken(pair.source(), name, kind).is_some())
-        }
-        // It may know no names so long.
-        Err(Errno::NOENT | Errno::NAMETOOLONG) => Ok(false),
-        Err(errno) => Err(Refusal::of(COMPARE)(errno)),
-    }
+    let found = find(pair.source(), name)?;
+    Ok(found.is_some_and(|facts| sieve.taken(pair.source(), name, kind_of(facts)).is_some()))
 }
 
 /// What the target has of the source under another spelling: it is there, and not listed so.
@@ -237,7 +230,7 @@ impl Respelled {
         rewind(pair.source())?;
         lister.each(pair.source(), |name, _| {
             if !listed.has(name)
-                && let Some(facts) = find(pair, name)?
+                && let Some(facts) = find(pair.target(), name)?
             {
                 respelled.found.insert(identity(&facts));
                 respelled.keys.insert(key(name));
@@ -248,9 +241,13 @@ impl Respelled {
     }
 }
 
-/// What bears a name in the target.
-fn find(pair: &Pair, name: &CStr) -> Result<Option<Stat>, Refusal> {
-    file_data::find(pair.target(), name).map_err(Refusal::of(COMPARE))
+/// What bears a name; nothing where there can be none like it: some filesystems say so of names that are long,
+/// have a backslash (cifs), or are no UTF-8.
+fn find(directory: BorrowedFd<'_>, name: &CStr) -> Result<Option<Stat>, Refusal> {
+    match file_data::find(directory, name) {
+        Err(Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ) => Ok(None),
+        found => found.map_err(Refusal::of(COMPARE)),
+    }
 }
 
 /// Whether the target takes a name of the source for this one. `respelled` remembers those of a target
@@ -260,10 +257,10 @@ fn is_another_spelling(
     pair: &Pair,
     name: &CStr,
 ) -> Result<bool, Refusal> {
-    let Some(facts) = find(pair, name)? else { return Ok(false) };
+    let Some(facts) = find(pair.target(), name)? else { return Ok(false) };
     if respelled.is_none() {
         // Of letters with marks only the target knows how else they are written.
-        let is_there = |other: &CString| !matches!(find(pair, other), Ok(None));
+        let is_there = |other: &CString| !matches!(find(pair.target(), other), Ok(None));
         if name.to_bytes().is_ascii() && !spellings(name).iter().any(is_there) {
             return Ok(false);
         }

@@ -234,3 +234,18 @@ fn names_that_are_too_long_for_the_source_go() {
     assert_holds(&folder.join("target"), &["stays"], ran.exits(0));
     faulty.finish();
 }
+
+/// What the target can have no name for is named, and keeps nothing there.
+#[test]
+fn names_that_are_too_long_for_the_target_let_others_go() {
+    let faulty = needs!(Faulty::new(Faults { name_bytes: 100, ..Faults::default() }));
+    let folder = Folder::new();
+    plant(&folder, &["src/stays", &format!("src/{}", "n".repeat(101))]);
+    // Its letters have other spellings, for which the target is asked by the names of the source.
+    faulty.put("überflüssig", b"");
+    let target = faulty.path().to_str().unwrap();
+    let ran = folder.flatout(["copy", "--delete", "-T", "src", target]).run();
+    ran.complains(1, &["nnnn"]);
+    assert_eq!(faulty.names(), ["stays"]);
+    faulty.finish();
+}
