@@ -128,6 +128,8 @@ pub struct Faults {
     pub forgets_attributes: bool,
     /// Whether each file has a list of its permissions, which cannot be removed (NFSv4).
     pub has_lists: bool,
+    /// The access control list of each file, if any, of which it tells whoever asks for it and does not list it.
+    pub unlisted: &'static [u8],
 }
 
 impl Default for Faults {
@@ -166,6 +168,7 @@ impl Default for Faults {
             name_bytes: 255,
             forgets_attributes: false,
             has_lists: false,
+            unlisted: &[],
         }
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, chown, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use rustix::fs::{XattrFlags, lsetxattr};
+use rustix::fs::{XattrFlags, lgetxattr, lsetxattr};
 use serde_json::Value;
 
 use super::copier::{copy, cp};
@@ -194,6 +194,22 @@ fn lists_are_no_success_on_storage_that_is_mounted_without() {
     let modes = ["one", "plain", "sub"].map(|name| mode(&target.join(name)));
     assert_eq!(modes, [0o640, 0o644, 0o700]);
     point.finish();
+}
+
+/// The mask would become the permissions of the group, and nothing would be said.
+#[test]
+fn lists_of_a_server_that_lists_no_attributes_are_kept() {
+    let unlisted = acl([6, 7, 0, 4, 4, 4]).leak();
+    let faulty = needs!(Faulty::new(Faults { unlisted, ..Faults::default() }));
+    faulty.put("file", b"bytes");
+    let (folder, name) = (Folder::new(), Acl::Access.attribute());
+    fs::write(folder.join("other"), "").unwrap();
+    needs!(set(&folder.join("other"), name, unlisted));
+    copy::<&str>(&[], &faulty.path().join("file"), &folder.join("copy")).exits(0);
+    let mut found = [0; 64];
+    let length = lgetxattr(folder.join("copy"), name, &mut found).unwrap();
+    assert_eq!(&found[..length], unlisted);
+    faulty.finish();
 }
 
 #[test]

@@ -198,9 +198,14 @@ impl Filesystem for Server {
         }
     }
 
-    fn getxattr(&self, _: &Request, _: INodeNo, _name: &OsStr, _size: u32, reply: ReplyXattr) {
-        let forgets = self.state().faults.forgets_attributes;
-        reply.error(if forgets { Errno::NO_XATTR } else { Errno::ENOSYS });
+    fn getxattr(&self, _: &Request, _: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        let Faults { unlisted, forgets_attributes, .. } = self.state().faults;
+        match name == "system.posix_acl_access" && !unlisted.is_empty() {
+            true if size == 0 => reply.size(unlisted.len() as u32),
+            true => reply.data(unlisted),
+            false if forgets_attributes || !unlisted.is_empty() => reply.error(Errno::NO_XATTR),
+            false => reply.error(Errno::ENOSYS),
+        }
     }
 
     fn listxattr(&self, _: &Request, _: INodeNo, size: u32, reply: ReplyXattr) {

@@ -173,12 +173,13 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The names of its attributes; none where the filesystem, or the kernel, has no attributes. One call.
+    /// The names of its attributes; where the filesystem, or the kernel, lists none, of those that say what others
+    /// may do: a server may have them all the same (FUSE). One call, or three more.
     ///
     /// Errors: `NOENT` when /proc is needed and missing, too.
     pub(crate) fn names(self) -> Result<Names> {
         match filled(SMALL_LIST_BYTES, |list| self.read_names(list)) {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(Names::none()),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(self.names_that_tell()),
             names => Ok(Names { bytes: names?, is_part: false }),
         }
     }
@@ -205,7 +206,10 @@ impl<'a> Node<'a> {
 
     /// Whether it has none.
     pub(super) fn has_no_names(self) -> bool {
-        matches!(self.read_names(&mut [0; 1]), Ok(0) | Err(Errno::OPNOTSUPP | Errno::NOSYS))
+        match self.read_names(&mut [0; 1]) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.names_that_tell().iter().next().is_none(),
+            listed => listed == Ok(0),
+        }
     }
 
     fn read_names(self, list: &mut [u8]) -> Result<usize> {
