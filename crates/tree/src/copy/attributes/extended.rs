@@ -51,7 +51,7 @@ pub(super) struct Carried {
 }
 
 /// Where an attribute belongs.
-fn loss(name: &CStr) -> Loss {
+pub(super) fn loss(name: &CStr) -> Loss {
     match name.to_bytes() {
         b"security.capability" => Loss::Capability,
         b"security.selinux" | b"security.SMACK64" => Loss::Context,
@@ -210,12 +210,13 @@ impl Attributes<'_> {
             look_finished(job);
         }
         match insist(job, carried, || job.target.set_value(name, value)) {
-            Ok(()) if self.forgets_list(job, name, value) => {
-                self.lose(job, Loss::Acl, None);
+            Ok(()) if self.forgets(job, name, value) => {
+                self.lose(job, loss(name), None);
                 self.go_without(job, name, Some(value), carried)?;
             }
             Ok(()) => carried.changed = true,
-            Err(errno) if CANNOT.contains(&errno) => {
+            // 9p removes what gets no value, which is not there yet.
+            Err(errno) if CANNOT.contains(&errno) || errno == Errno::NODATA => {
                 self.check_lock(job, SET, errno)?;
                 if !acl::is_mode(name, value) {
                     self.lose(job, loss(name), Some(errno));

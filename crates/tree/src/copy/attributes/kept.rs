@@ -1,6 +1,6 @@
-//! Whether a filesystem has the mode, the times and the lists that it accepted: some (FUSE servers) forget
-//! them. Each filesystem is looked at until it has proved that it has them. Without mode and times nothing
-//! fails, as with cp; without a list it does.
+//! Whether a filesystem has the mode, the times and the attributes that it accepted: some (FUSE servers) forget
+//! them. Each filesystem is looked at until it has proved that it has them. Without a list a copy fails, but
+//! not without the others, as with cp.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::FileType;
 
 use super::acl;
+use super::extended::loss;
 use super::remarks::Loss;
 use super::times::{are_kept_everywhere, times};
 use super::{Attributes, Job, PRIVATE};
@@ -60,23 +61,22 @@ impl Attributes<'_> {
         }
     }
 
-    /// Whether a list that was accepted is not there. Of one that is no more than a mode nothing is told.
+    /// Whether an attribute that was accepted is not there. Of a list that is no more than a mode nothing is told.
     ///
-    /// Cost: a call for each filesystem.
-    pub(super) fn forgets_list(&self, job: &Job<'_>, name: &CStr, value: &[u8]) -> bool {
+    /// Cost: a call for each filesystem and kind, and for each without a value: some servers have none (cifs).
+    pub(super) fn forgets(&self, job: &Job<'_>, name: &CStr, value: &[u8]) -> bool {
         let device = job.made.inheritance.device;
-        let looked_for = &self.expectation.list_looked_for;
-        let is_list = name == acl::DEFAULT || name == acl::ACCESS && value.len() > acl::MODE_BYTES;
-        is_list
-            && (device == 0 || looked_for.load(Ordering::Relaxed) != device)
-            && match job.target.value(name) {
-                Ok(None) => true,
-                Ok(Some(_)) => {
-                    looked_for.store(device, Ordering::Relaxed);
-                    false
-                }
-                Err(_) => false,
-            }
+        let looked_for = &self.expectation.attributes_looked_for[loss(name) as usize];
+        let is_known = device != 0 && looked_for.load(Ordering::Relaxed) == device;
+        let is_mode = name == acl::ACCESS && value.len() <= acl::MODE_BYTES;
+        if is_mode || is_known && !value.is_empty() {
+            return false;
+        }
+        let found = job.target.value(name);
+        if matches!(found, Ok(Some(_))) && !value.is_empty() {
+            looked_for.store(device, Ordering::Relaxed);
+        }
+        found == Ok(None)
     }
 }
 

@@ -8,7 +8,7 @@ use rustix::fs::{FileType, Gid, Stat, Uid};
 use rustix::io::Errno;
 
 use super::inheritance::{Inheritance, Origin};
-use super::remarks::Loss;
+use super::remarks::{Loss, Losses};
 use super::{Attributes, Job, SET_GROUP_ID, SET_ID_BITS};
 use crate::copy::{Preserve, Refusal};
 
@@ -34,9 +34,9 @@ pub(super) struct Expectation {
     keeps: AtomicU64,
     /// Where a mode, and times, were looked for afterwards.
     pub(super) mode_looked_for: AtomicU64,
-    /// The same of lists, where it had one.
-    pub(super) list_looked_for: AtomicU64,
     pub(super) times_looked_for: AtomicU64,
+    /// The same of each kind of attribute, where it had one.
+    pub(super) attributes_looked_for: Losses<AtomicU64>,
 }
 
 impl Expectation {

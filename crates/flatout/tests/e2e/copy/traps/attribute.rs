@@ -305,6 +305,22 @@ fn lists_that_a_server_accepts_and_forgets_are_no_success() {
     faulty.finish();
 }
 
+#[test]
+fn attributes_that_a_server_accepts_and_forgets_are_said() {
+    let faulty = needs!(Faulty::new(Faults { forgets_attributes: true, ..Faults::default() }));
+    let folder = Folder::new();
+    let (tree, _) = pair(&folder);
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("file"), "x").unwrap();
+    set(&tree.join("file"), "user.empty", b"");
+    set(&tree.join("file"), "security.capability", &capability(1));
+    let ran = copy(&["-T"], &tree, &faulty.path().join("copy"));
+    for word in ["file capabilities (first", "attributes (user.*) (first"] {
+        assert!(ran.exits(0).stderr.contains(word), "{ran}");
+    }
+    faulty.finish();
+}
+
 /// NFSv4 makes one of each mode.
 #[test]
 fn a_list_that_a_server_shows_of_each_file_is_no_failure() {
