@@ -3,9 +3,11 @@
 
 use std::sync::Mutex;
 
+use flatout_sys::filesystem;
 use rustix::fs::{Stat, Timespec, Timestamps};
 
 use super::Entry;
+use crate::file_data;
 use crate::lock::lock;
 use crate::spool::unnamed::without_a_name;
 
@@ -42,11 +44,11 @@ impl Entry<'_> {
         if from < to || from - to >= 2 * i128::from(SECOND_NS) {
             return false;
         }
-        // A plan makes nothing with which it could be tried.
-        let step = i128::from(match self.copy.is_plan() {
-            true => step_told_by(target.st_ctime_nsec as i64),
-            false => self.clock(target.st_dev).step_ns,
-        });
+        let mut step_ns = self.clock(target.st_dev).step_ns;
+        if self.copy.is_plan() {
+            step_ns = step_ns.max(step_told_by(target.st_ctime_nsec as i64));
+        }
+        let step = i128::from(step_ns);
         to % step == 0 && from - to < step
     }
 
@@ -67,10 +69,10 @@ impl Entry<'_> {
         if let Some(&(_, clock)) = known().iter().find(|(of, _)| *of == device) {
             return clock;
         }
-        let usual = Clock { step_ns: 1, notes_changes: true, counts_names: true };
-        // Where nothing is to be made, nothing is tried.
+        let usual = || usual_of(filesystem::of(self.pair.target()).map_or("", |home| home.name));
+        // A plan makes nothing with which it could be tried.
         let tried = if self.copy.is_plan() { None } else { self.try_it() };
-        let clock = tried.unwrap_or(usual);
+        let clock = tried.unwrap_or_else(usual);
         known().push((device, clock));
         clock
     }
@@ -87,7 +89,10 @@ impl Entry<'_> {
             }
         };
         let times = Timestamps { last_access: TRIAL, last_modification: TRIAL };
-        let found = rustix::fs::futimens(&file, &times).and_then(|()| rustix::fs::fstat(&file));
+        // Until the server is asked, the kernel may have the time that was set (cifs).
+        let found = rustix::fs::futimens(&file, &times)
+            .and_then(|()| rustix::fs::fstat(&file))
+            .and_then(|facts| file_data::ask_again(&file, &facts));
         if let Some(name) = &name {
             self.copy.remove_mark(directory, name);
         }
@@ -96,6 +101,19 @@ impl Entry<'_> {
         let counts_names = found.st_nlink == if name.is_some() { 1 } else { 0 };
         Some(Clock { step_ns, notes_changes: notes_changes(&found), counts_names })
     }
+}
+
+/// What a filesystem of this name is known for.
+fn usual_of(filesystem: &str) -> Clock {
+    let step_ns = match filesystem {
+        "vfat" => 2 * SECOND_NS,
+        "9p" => SECOND_NS,
+        "exfat" => 10_000_000,
+        "cifs" => 100,
+        _ => 1,
+    };
+    let notes_changes = !matches!(filesystem, "vfat" | "exfat" | "cifs" | "fuse");
+    Clock { step_ns, notes_changes, counts_names: true }
 }
 
 /// Whether a file was changed at another time than the one that it has.
@@ -144,5 +162,18 @@ mod tests {
         {
             assert_eq!(step_told_by(nanoseconds), step);
         }
+    }
+
+    /// As tried in virtual machines: what a plan takes for equal is what the copy leaves alone.
+    #[test]
+    fn a_plan_knows_the_clocks_that_are_coarse_or_note_no_changes() {
+        let of = |name| {
+            let clock = usual_of(name);
+            (clock.step_ns, clock.notes_changes)
+        };
+        let known = ["vfat", "exfat", "cifs", "9p", "fuse", "ext4"].map(of);
+        let vfat = (2 * SECOND_NS, false);
+        let [exfat, cifs, nine] = [(10_000_000, false), (100, false), (SECOND_NS, true)];
+        assert_eq!(known, [vfat, exfat, cifs, nine, (1, false), (1, true)]);
     }
 }
