@@ -56,8 +56,8 @@ pub use self::permissions::{open_to_owner, open_up, umask};
 pub(super) use self::remarks::Losses;
 use self::remarks::{Loss, Lost, Remarks};
 pub use self::special::Special;
-use self::times::times;
 pub(super) use self::times::{are_kept_everywhere, timestamps};
+use self::times::{makes_time_another, times};
 use super::event::Watch;
 use super::{CopyOptions, Event, Preserve, Refusal, kind_of};
 
@@ -278,6 +278,9 @@ impl<'a> Attributes<'a> {
         if let Some(mode) = mode.filter(|_| sets_mode) {
             self.set_mode(job, mode)?;
             changed = true;
+            if self.preserve.has(Preserve::TIMESTAMPS) && makes_time_another(job, mode) {
+                self.set_times(job, None)?;
+            }
         }
         self.look_whether_kept(job, mode);
         carried.late.map_or(Ok(changed), Err)

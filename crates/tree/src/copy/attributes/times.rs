@@ -1,8 +1,10 @@
 //! The times of a target. The kernel clamps silently what a filesystem does not have (utimensat(2)).
 
+use flatout_sys::filesystem;
 use rustix::fs::{Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
+use super::node::Node;
 use super::remarks::Loss;
 use super::{Attributes, Job};
 use crate::copy::Refusal;
@@ -61,6 +63,13 @@ impl Attributes<'_> {
             self.lose(job, Loss::TimeRange, None);
         }
     }
+}
+
+/// Whether a server gives what gets this mode the time of that change: samba 4.17 does, by the end of it, where
+/// nobody may write it any more.
+pub(super) fn makes_time_another(job: &Job<'_>, mode: u32) -> bool {
+    let is_cifs = |file| filesystem::of(file).is_ok_and(|home| home.name == "cifs");
+    mode & 0o222 == 0 && matches!(job.target, Node::Open(file) if is_cifs(file))
 }
 
 /// The times of an entry, to be set again.
