@@ -130,6 +130,8 @@ pub struct Faults {
     pub has_lists: bool,
     /// The access control list of each file, if any, of which it tells whoever asks for it and does not list it.
     pub unlisted: &'static [u8],
+    /// Whether what is set of a symlink is set of what it leads to (sshfs).
+    pub follows: bool,
 }
 
 impl Default for Faults {
@@ -169,6 +171,7 @@ impl Default for Faults {
             forgets_attributes: false,
             has_lists: false,
             unlisted: &[],
+            follows: false,
         }
     }
 }

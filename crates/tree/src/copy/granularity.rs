@@ -2,9 +2,11 @@
 //! yet not have the very time of its source.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use flatout_sys::filesystem;
-use rustix::fs::{Stat, Timespec, Timestamps};
+use rustix::fs::{AtFlags, Stat, Timespec, Timestamps};
+use rustix::io::Errno;
 
 use super::Entry;
 use crate::file_data;
@@ -24,11 +26,17 @@ struct Clock {
     notes_changes: bool,
     /// Whether it says of a new file that it has one name.
     counts_names: bool,
+    /// Whether owner and times of a symlink become those of what it leads to (sshfs 3.7).
+    follows_symlinks: bool,
 }
 
 /// What is known of the filesystems of the target, by device.
 #[derive(Debug, Default)]
-pub(super) struct Granularity(Mutex<Vec<(u64, Clock)>>);
+pub(super) struct Granularity {
+    clocks: Mutex<Vec<(u64, Clock)>>,
+    /// The last one that was seen to be no program's.
+    no_program: AtomicU64,
+}
 
 impl Entry<'_> {
     /// Whether a target has the time of the source, as well as its filesystem can have it.
@@ -64,16 +72,30 @@ impl Entry<'_> {
         found.st_nlink <= 1 || !self.clock(found.st_dev).counts_names
     }
 
+    /// Has it known whether the attributes of symlinks can be set in the target.
+    pub(super) fn try_symlinks(&self) {
+        let (device, known) = (self.pair.found.target.0, &self.copy.granularity.no_program);
+        if rustix::fs::major(device) != 0 || known.load(Ordering::Relaxed) == device {
+            return;
+        }
+        if !filesystem::of(self.pair.target()).is_ok_and(|home| home.may_answer_short()) {
+            known.store(device, Ordering::Relaxed);
+        } else if self.clock(device).follows_symlinks {
+            self.copy.attributes.expect_followed(device);
+        }
+    }
+
     fn clock(&self, device: u64) -> Clock {
-        let known = || lock(&self.copy.granularity.0);
-        if let Some(&(_, clock)) = known().iter().find(|(of, _)| *of == device) {
+        // One tries it, for all.
+        let mut known = lock(&self.copy.granularity.clocks);
+        if let Some(&(_, clock)) = known.iter().find(|(of, _)| *of == device) {
             return clock;
         }
         let usual = || usual_of(filesystem::of(self.pair.target()).map_or("", |home| home.name));
         // A plan makes nothing with which it could be tried.
         let tried = if self.copy.is_plan() { None } else { self.try_it() };
         let clock = tried.unwrap_or_else(usual);
-        known().push((device, clock));
+        known.push((device, clock));
         clock
     }
 
@@ -99,7 +121,25 @@ impl Entry<'_> {
         let found = found.ok()?;
         let step_ns = step_of(found.st_mtime, found.st_mtime_nsec as i64);
         let counts_names = found.st_nlink == if name.is_some() { 1 } else { 0 };
-        Some(Clock { step_ns, notes_changes: notes_changes(&found), counts_names })
+        let is_program = filesystem::of(directory).is_ok_and(|home| home.may_answer_short());
+        let follows_symlinks = is_program && self.follows_symlinks();
+        Some(Clock {
+            step_ns,
+            notes_changes: notes_changes(&found),
+            counts_names,
+            follows_symlinks,
+        })
+    }
+
+    /// Whether a symlink that leads nowhere has no times that could be set.
+    fn follows_symlinks(&self) -> bool {
+        let (directory, name) =
+            (self.pair.target(), self.copy.temporaries.name_for(c"symlink", false));
+        let times = Timestamps { last_access: TRIAL, last_modification: TRIAL };
+        let made = rustix::fs::symlinkat(c".flatout-nowhere", directory, &name);
+        let set = rustix::fs::utimensat(directory, &name, &times, AtFlags::SYMLINK_NOFOLLOW);
+        self.copy.remove_mark(directory, &name);
+        made.is_ok() && set == Err(Errno::NOENT)
     }
 }
 
@@ -113,7 +153,7 @@ fn usual_of(filesystem: &str) -> Clock {
         _ => 1,
     };
     let notes_changes = !matches!(filesystem, "vfat" | "exfat" | "cifs" | "fuse");
-    Clock { step_ns, notes_changes, counts_names: true }
+    Clock { step_ns, notes_changes, counts_names: true, follows_symlinks: false }
 }
 
 /// Whether a file was changed at another time than the one that it has.

@@ -107,6 +107,9 @@ pub(super) fn special<'a>(
     facts: &'a Stat,
     text: Option<&'a CStr>,
 ) -> Special<'a> {
+    if text.is_some() {
+        entry.try_symlinks();
+    }
     Special { place: entry.source_place(), facts, text, called: entry.target }
 }
 

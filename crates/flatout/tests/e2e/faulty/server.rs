@@ -98,7 +98,7 @@ impl Filesystem for Server {
         gid: Option<u32>,
         size: Option<u64>,
         _atime: Option<TimeOrNow>,
-        _mtime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
         _ctime: Option<SystemTime>,
         _: Option<FileHandle>,
         _crtime: Option<SystemTime>,
@@ -112,6 +112,9 @@ impl Filesystem for Server {
             return reply.error(errno);
         }
         let mode = mode.filter(|_| !state.faults.forgets_modes);
+        if state.faults.follows && mtime.is_some() && state.finds_none_to_shut(number.0) {
+            return reply.error(Errno::ENOENT);
+        }
         if let Some(node) = state.nodes.get_mut(&plain(number.0)) {
             if let Some(size) = size {
                 node.bytes.resize(size as usize, 0);

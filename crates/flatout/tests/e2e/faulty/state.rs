@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{Errno, FileAttr, FileType, FopenFlags, INodeNo};
@@ -86,6 +87,17 @@ impl State {
         self.names.remove(&place);
         self.nodes.get_mut(&number).unwrap().is_named = false;
         Ok(())
+    }
+
+    /// Shuts the file of the uppermost directory to which a symlink leads, and says whether there is none.
+    pub(super) fn finds_none_to_shut(&mut self, number: u64) -> bool {
+        let node = &self.nodes[&plain(number)];
+        if node.kind != FileType::Symlink {
+            return false;
+        }
+        let place = (INodeNo::ROOT.0, OsString::from_vec(node.bytes.clone()));
+        let file = self.number(place).ok().and_then(|number| self.nodes.get_mut(&plain(number)));
+        file.map(|file| file.permissions = 0).is_none()
     }
 
     pub(super) fn attributes(&self, number: u64) -> Result<FileAttr, Errno> {

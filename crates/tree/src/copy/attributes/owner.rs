@@ -30,6 +30,8 @@ pub(super) struct Expectation {
     certain: AtomicU64,
     /// Where they were not, and that of the process came true.
     uncertain: AtomicU64,
+    /// Where what is set of a symlink would be set of what it leads to.
+    followed: AtomicU64,
     /// Where an owner that was set was there afterwards.
     keeps: AtomicU64,
     /// Where a mode, and times, were looked for afterwards.
@@ -53,6 +55,16 @@ impl Expectation {
 }
 
 impl Attributes<'_> {
+    /// Nothing is set of symlinks of this filesystem any more: it would be set of what they lead to.
+    pub(in crate::copy) fn expect_followed(&self, device: u64) {
+        self.expectation.followed.store(device, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_followed(&self, kind: FileType, device: u64) -> bool {
+        let followed = self.expectation.followed.load(Ordering::Relaxed);
+        kind.is_symlink() && device != 0 && followed == device
+    }
+
     /// Whether new files of a filesystem were seen to have the owner that is expected here.
     pub(super) fn is_predictable(&self, inheritance: Inheritance) -> bool {
         let proved = self.expectation.of(inheritance);
@@ -88,6 +100,10 @@ impl Attributes<'_> {
     pub(super) fn own(&self, job: &Job<'_>, current: Owner) -> Result<Owner, Refusal> {
         let wanted = self.wanted_owner(job, current);
         if current == wanted {
+            return Ok(current);
+        }
+        if self.is_followed(job.kind, job.made.inheritance.device) {
+            self.lose(job, Loss::Owner, None);
             return Ok(current);
         }
         let user = (current.0 != wanted.0).then(|| Uid::from_raw(wanted.0));

@@ -118,7 +118,10 @@ impl Attributes<'_> {
         let keeps = |what| self.preserve.has(what);
         let is_owned =
             (facts.st_uid, facts.st_gid) == inherited.owner || !keeps(Preserve::OWNERSHIP);
-        let is_usual = is_owned && self.is_predictable(inherited) && !keeps(Preserve::PROJECT);
+        let is_usual = is_owned
+            && self.is_predictable(inherited)
+            && !keeps(Preserve::PROJECT)
+            && !self.is_followed(FileType::Symlink, inherited.device);
         is_usual
             && self.has_none(Node::Named(source.place))
             && (!keeps(Preserve::TIMESTAMPS)

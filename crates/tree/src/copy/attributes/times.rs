@@ -25,6 +25,10 @@ impl Attributes<'_> {
         if found == Some(wanted) {
             return Ok(false);
         }
+        if self.is_followed(job.kind, job.made.inheritance.device) {
+            self.lose(job, Loss::Times, None);
+            return Ok(false);
+        }
         let errno = match job.target.set_times(&timestamps(job.facts)) {
             Ok(()) => {
                 self.look_whether_clamped(job, wanted);

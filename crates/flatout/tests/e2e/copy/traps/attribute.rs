@@ -321,6 +321,26 @@ fn attributes_that_a_server_accepts_and_forgets_are_said() {
     faulty.finish();
 }
 
+#[test]
+fn what_a_symlink_leads_to_keeps_its_times_where_a_server_follows_it() {
+    let faulty = needs!(Faulty::new(Faults { follows: true, ..Faults::default() }));
+    let folder = Folder::new();
+    let (tree, _) = pair(&folder);
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("file"), "x").unwrap();
+    for (link, text) in [("dangling", "nowhere"), ("link", "file")] {
+        std::os::unix::fs::symlink(text, tree.join(link)).unwrap();
+    }
+    for times in ["times (first", "times: 2 entries in all"] {
+        let ran = copy(&["-T"], &tree, faulty.path());
+        assert!(ran.exits(1).stderr.contains(times), "{ran}");
+        let mode = fs::metadata(faulty.path().join("file")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o644, "{ran}");
+    }
+    assert_eq!(faulty.names(), ["dangling", "file", "link"]);
+    faulty.finish();
+}
+
 /// NFSv4 makes one of each mode.
 #[test]
 fn a_list_that_a_server_shows_of_each_file_is_no_failure() {
