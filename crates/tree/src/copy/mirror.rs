@@ -12,14 +12,14 @@ use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::ffi::{CStr, CString, OsStr};
 use std::hash::BuildHasher;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use flatout_sys::storage::fstab_places;
-use rustix::fs::{Mode, OFlags, SeekFrom, Stat, StatxAttributes};
+use rustix::fs::{Mode, OFlags, Stat, StatxAttributes};
 use rustix::io::Errno;
 
 use self::removal::{Purpose, Removal};
@@ -148,12 +148,8 @@ fn surplus(copy: &Copy<'_>, directory: &Directory, pair: &Pair) -> Result<Names,
     let mut surplus = Names::default();
     let mut respelled = None;
     let target = pair.target();
-    // One that may be searched but not read is held by `O_PATH`.
-    rewind(target).map_err(|refusal| match refusal.errno() {
-        Some(Errno::BADF) => Trouble::Target(Refusal::of(LIST)(Errno::ACCESS)),
-        _ => Trouble::Target(refusal),
-    })?;
-    let listed = lister.each(target, |name, kind| {
+    let listing = anew(target).map_err(Trouble::Target)?;
+    let listed = lister.each(listing.as_fd(), |name, kind| {
         if copy.stop.is_due() {
             return Err(Trouble::Target(Refusal::interrupted(LIST)));
         }
@@ -221,14 +217,11 @@ impl Respelled {
     fn of(pair: &Pair) -> Result<Self, Refusal> {
         let (mut lister, mut respelled) = (Lister::default(), Self::default());
         let mut listed = Known::default();
-        // That of the pair is being listed.
-        let target = rustix::fs::openat(pair.target(), c".", DIRECTORY, Mode::empty());
-        lister.each(target.map_err(Refusal::of(LIST))?.as_fd(), |name, _| {
+        lister.each(anew(pair.target())?.as_fd(), |name, _| {
             listed.add(name);
             Ok::<_, Refusal>(())
         })?;
-        rewind(pair.source())?;
-        lister.each(pair.source(), |name, _| {
+        lister.each(anew(pair.source())?.as_fd(), |name, _| {
             if !listed.has(name)
                 && let Some(facts) = find(pair.target(), name)?
             {
@@ -294,8 +287,7 @@ impl Known {
     /// Those of a source directory that are taken. One that is missing is looked up.
     fn of(lister: &mut Lister, sieve: &mut Sieve<'_>, pair: &Pair) -> Result<Self, Refusal> {
         let mut known = Self { is_empty: true, ..Self::default() };
-        rewind(pair.source())?;
-        lister.each(pair.source(), |name, kind| {
+        lister.each(anew(pair.source())?.as_fd(), |name, kind| {
             known.is_empty = false;
             if known.names.len() < MOST_KNOWN && sieve.taken(pair.source(), name, kind).is_some() {
                 known.add(name);
@@ -316,8 +308,10 @@ impl Known {
     }
 }
 
-fn rewind(directory: BorrowedFd<'_>) -> Result<(), Refusal> {
-    rustix::fs::seek(directory, SeekFrom::Start(0)).map(drop).map_err(Refusal::of(LIST))
+/// A directory to be listed from its first name on. sshfs tells the names once for each descriptor, and behind
+/// lseek(2) none.
+fn anew(directory: BorrowedFd<'_>) -> Result<OwnedFd, Refusal> {
+    file_data::open_unseen(directory, c".", DIRECTORY | OFlags::NOATIME).map_err(Refusal::of(LIST))
 }
 
 /// Deletes names of a directory until there are none.
