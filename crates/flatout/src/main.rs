@@ -34,6 +34,7 @@ use arguments::refusal::Refusal;
 use arguments::shared::{Output, Talk};
 use conclusion::Conclusion;
 use launched::Launched;
+use watchdog::Watchdog;
 
 #[cfg(all(not(test), target_env = "gnu"))]
 flatout_sys::begin_with!(main);
@@ -161,6 +162,13 @@ fn run() -> ExitCode {
 /// Does what is asked for.
 fn command_of(command: &Command, launched: Option<&Launched>) -> ExitCode {
     let cancel = CancelToken::signals();
+    // Where progress is shown that has one, and who calls cp expects no word.
+    let _watchdog = match command {
+        Command::Read(_) | Command::Write(_) | Command::Copy(_) | Command::Sum(_) => {
+            Some(Watchdog::of_requests())
+        }
+        _ => None,
+    };
     match command {
         Command::Bench(bench) => checked(&bench.output, &bench.files(), || match launched {
             #[cfg(feature = "mpi")]

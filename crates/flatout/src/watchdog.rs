@@ -1,8 +1,10 @@
-//! Ends a run in which nothing happens any more: storage that never answers, a far end that is
-//! gone, a fault of our own.
+//! Says that a request of storage stands still (`watchdog/standstill.rs`), and ends a run in which nothing
+//! happens any more: storage that never answers, a far end that is gone, a fault of our own.
 //!
 //! It ends the run as an interrupt does, so that what was measured is still written down. Where
 //! not even that helps, the second signal ends the process at once.
+
+mod standstill;
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::Builder;
@@ -15,6 +17,7 @@ use flatout_sys::lock::lock;
 use flatout_sys::memory::room_for_thread;
 
 use crate::output;
+use standstill::Standstill;
 
 /// What the kernel, too, takes for a hung task.
 const SILENCE: Duration = Duration::from_secs(120);
@@ -48,6 +51,11 @@ impl Watchdog {
             // That this process cannot be told leaves it as it was.
             let _ = cancel::end_by(Signal::TERM);
         })
+    }
+
+    /// Only says that a request stands still.
+    pub fn of_requests() -> Self {
+        Self::begin(Duration::MAX, ORDERLY, || {})
     }
 
     /// Calls `end` after `limit` without a [`Watchdog::beat`], and once more after `orderly`.
@@ -96,7 +104,7 @@ impl State {
 
     /// A look was over after this time.
     fn looked(&mut self, passed: Duration) {
-        self.silent += passed.min(LOOK);
+        self.silent = self.silent.saturating_add(passed.min(LOOK));
     }
 }
 
@@ -105,6 +113,7 @@ impl Watched {
     /// later; says what began last. `None`: the run is over.
     fn silence(&self, limit: Duration) -> Option<String> {
         let mut state = lock(&self.state);
+        let mut standstill = Standstill::default();
         state.silent = Duration::ZERO;
         loop {
             if state.is_over {
@@ -117,7 +126,13 @@ impl Watched {
             let begun = Instant::now();
             let woken = self.changed.wait_timeout(state, left.min(LOOK));
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
-            state.looked(begun.elapsed());
+            let passed = begun.elapsed().min(LOOK);
+            state.looked(passed);
+            if passed == LOOK {
+                drop(state);
+                standstill.look(passed);
+                state = lock(&self.state);
+            }
         }
     }
 }

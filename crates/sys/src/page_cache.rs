@@ -262,6 +262,13 @@ pub fn dirtied_bytes(root: &Path) -> Option<u64> {
     pages.checked_mul(page_size() as u64)
 }
 
+/// Pages that all of the machine has written back since it was started (`nr_written` of `/proc/vmstat`).
+///
+/// Cost: as [`dirtied_bytes`].
+pub fn written_pages() -> Option<u64> {
+    attribute::number_after(&attribute::text(Path::new("/proc"), "vmstat")?, "nr_written ")
+}
+
 /// Drops clean caches of the whole system (`/proc/sys/vm/drop_caches`): 1 page cache, 2 dentries
 /// and inodes, 3 both. Needs root; disturbs everybody else on the machine.
 pub fn drop_system_caches(mode: u8) -> io::Result<()> {

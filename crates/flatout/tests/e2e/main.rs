@@ -44,6 +44,7 @@ mod report;
 mod residency;
 mod shell;
 mod standard_output;
+mod standstill;
 mod sum;
 mod trace;
 mod transfer;
