@@ -29,6 +29,7 @@ const COLD_RATIO: f64 = 1.3;
 /// median: a deep queue, or a limit, makes all of them long.
 const STALL_NS: f64 = 1e9;
 const STALL_SHARE: f64 = 0.10;
+const STALL_SHARE_OF_FEW: f64 = 0.5;
 const STALL_MEDIANS: f64 = 100.0;
 
 /// A figure of a row, with what is known of it.
@@ -260,17 +261,21 @@ impl Finding<'_> {
     /// Looks for one request in which the storage stood still.
     fn look_for_stall(&mut self) {
         let Some(latency) = &self.outcome.latency else { return };
+        let Some(elapsed_ns) = self.facts.number(fact::ELAPSED_NS) else { return };
         let median_ns = latency.percentiles_ns.get("p50").and_then(serde_json::Value::as_f64);
-        let elapsed_ns = self.facts.number(fact::ELAPSED_NS);
-        let Some((median_ns, elapsed_ns)) = median_ns.zip(elapsed_ns) else { return };
-        let least_ns = STALL_NS.max(STALL_SHARE * elapsed_ns).max(STALL_MEDIANS * median_ns);
+        // Of so few that there is no median, it is most of the time.
+        let (share, usual_ns, of_all) = match median_ns {
+            Some(median_ns) => (STALL_SHARE, median_ns, "half of all took"),
+            None => (STALL_SHARE_OF_FEW, latency.min_ns, "the shortest took"),
+        };
+        let least_ns = STALL_NS.max(share * elapsed_ns).max(STALL_MEDIANS * usual_ns);
         if latency.max_ns >= least_ns {
             let text = format!(
-                "one request took {:.1} s, of {:.1} s in which the row was measured; half of all took \
+                "one request took {:.1} s, of {:.1} s in which the row was measured; {of_all} \
                  {:.0} µs or less",
                 latency.max_ns / 1e9,
                 elapsed_ns / 1e9,
-                median_ns / 1e3
+                usual_ns / 1e3
             );
             self.outcome.warn(warning::STALLED, text);
         }
@@ -392,18 +397,21 @@ mod tests {
     #[test]
     fn a_request_in_which_storage_stood_still_is_said() {
         let row = tests_rows().into_iter().find(|row| row.test == Pattern::RandomRead).unwrap();
-        let warned = |max_ns: f64, p50_ns: f64, elapsed_ns: u64| {
-            let percentiles_ns = serde_json::Map::from_iter([("p50".to_owned(), p50_ns.into())]);
-            let latency = Some(Latency { max_ns, percentiles_ns, ..Latency::default() });
+        let warned = |max_ns: f64, usual: (&str, f64), elapsed_ns: u64| {
+            let percentiles_ns = serde_json::Map::from_iter([(usual.0.to_owned(), usual.1.into())]);
+            let latency =
+                Some(Latency { max_ns, min_ns: usual.1, percentiles_ns, ..Latency::default() });
             let outcome = Outcome { latency, ..blank(&row) };
             let facts = Facts::default().with(fact::ELAPSED_NS, elapsed_ns);
             let mut measured = Measured { row: row.clone(), outcome, facts, further: Vec::new() };
             findings(&mut measured).next().unwrap().look_for_stall();
             warning::has(&measured.outcome.warnings, warning::STALLED)
         };
-        assert!(warned(12e9, 3e5, 13_000_000_000));
-        assert!(!warned(12e9, 3e5, 600_000_000_000), "little of a long row");
-        assert!(!warned(2.5e9, 2e9, 10_000_000_000), "all of them wait in a deep queue");
-        assert!(!warned(3e8, 3e5, 1_000_000_000));
+        assert!(warned(12e9, ("p50", 3e5), 13_000_000_000));
+        assert!(!warned(12e9, ("p50", 3e5), 600_000_000_000), "little of a long row");
+        assert!(!warned(2.5e9, ("p50", 2e9), 10_000_000_000), "all of them wait in a deep queue");
+        assert!(!warned(3e8, ("p50", 3e5), 1_000_000_000));
+        assert!(warned(12e9, ("", 3e6), 13_000_000_000), "of so few there is no median");
+        assert!(!warned(2e9, ("", 3e6), 13_000_000_000), "others of the few took as long");
     }
 }
