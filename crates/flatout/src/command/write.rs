@@ -11,17 +11,21 @@ use crate::profile;
 pub fn run(arguments: &Write, cancel: CancelToken) -> Conclusion {
     let mut draft = Draft::begin(arguments.seed);
     match Writer::open(arguments.job(profile::load(), cancel)) {
-        Ok(writer) => write(writer, &mut draft),
+        Ok(writer) => write(writer, &mut draft, cancel),
         Err(error) => draft.refuse(&error),
     }
     draft.conclude()
 }
 
-fn write(writer: Writer, draft: &mut Draft) {
+fn write(writer: Writer, draft: &mut Draft, cancel: CancelToken) {
     match writer.run() {
         Ok(measured) => {
             draft.add(writer.outcome(&measured));
             if !measured.stopped {
+                if cancel.is_cancelled() {
+                    let text = "interrupted when all was written: the file stays";
+                    draft.fail(INTERRUPTED, text.to_owned());
+                }
                 return;
             }
             draft.fail(INTERRUPTED, writer.how_far(&measured));

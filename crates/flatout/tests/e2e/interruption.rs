@@ -5,12 +5,14 @@ use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::process::Command;
+use std::time::Duration;
 
-use flatout_sys::launcher::{EIO, GETRANDOM, deny};
+use flatout_sys::launcher::{EIO, FDATASYNC, GETRANDOM, deny};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, mknodat};
 use rustix::process::Signal;
 
 use crate::bin::{Folder, Ran, executable};
+use crate::faulty::{Faults, Faulty};
 use crate::filesystem::needs_program;
 use crate::fixture::{endless_file, random_file};
 use crate::skip::needs;
@@ -83,6 +85,24 @@ fn an_interrupted_read_ends_whatever_the_engine() {
         running.interrupt();
         is_interrupted(&running.wait());
     }
+}
+
+/// The process dies of the signal, and its record is to say the same.
+#[test]
+fn a_write_that_is_interrupted_while_it_syncs_says_so_and_stays() {
+    let folder = Folder::new();
+    let delay = Duration::from_secs(1);
+    let faulty = needs!(Faulty::new(Faults { delay, ..Faults::default() }));
+    let words = "write --block-size 4096 --block-count 1 --format json".split(' ');
+    let path = faulty.path().join("new");
+    let mut running = folder.flatout(words.map(Into::into).chain([path.into_os_string()])).start();
+    let call = format!("{FDATASYNC} ");
+    running.wait_until("syscall", |text| text.starts_with(&call));
+    running.interrupt();
+    let document = running.wait().died_of(Signal::INT).document();
+    assert_eq!(document["end"]["exit_code"], 130, "{document:#}");
+    assert_eq!(faulty.bytes("new").map(|bytes| bytes.len()), Some(4096));
+    faulty.finish();
 }
 
 /// No scan of one block has anything left when it sees the wish to stop.
@@ -187,7 +207,7 @@ fn the_second_interrupt_ends_a_run_that_cannot_heed_the_first() {
     // Several at once are one wish; those that come more than a second later end the run.
     while running.step().is_none() {
         running.interrupt();
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(50));
     }
     let ran = running.wait();
     assert_eq!((ran.code, ran.signal), (None, Some(2)), "{ran}");
