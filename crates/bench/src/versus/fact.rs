@@ -15,11 +15,11 @@ pub(crate) const TARGETS: Key = Key::last("targets");
 /// Entries of the copy that were compared with the source.
 pub(crate) const COMPARED_ENTRIES: Key = Key::new("compared_entries", Merge::Max);
 /// CPU time in user mode.
-pub(crate) const USER_NS: Key = Key::new("user_ns", Merge::Median);
+pub(crate) const USER_NS: Key = Key::new("user_ns", Merge::Mean);
 /// CPU time in the kernel.
-pub(crate) const SYSTEM_NS: Key = Key::new("system_ns", Merge::Median);
-/// CPU time of both.
-pub(super) const CPU_NS: Key = Key::new("cpu_ns", Merge::Median);
+pub(crate) const SYSTEM_NS: Key = Key::new("system_ns", Merge::Mean);
+/// CPU time of both. Of means, unlike medians, those of the parts add up to that of the sum.
+pub(super) const CPU_NS: Key = Key::new("cpu_ns", Merge::Mean);
 /// Largest resident set.
 pub(crate) const PEAK_MEMORY_BYTES: Key = Key::new("peak_memory_bytes", Merge::Max);
 /// The command as one types it.
