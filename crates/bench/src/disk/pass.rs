@@ -176,8 +176,8 @@ impl Attempt<'_> {
 
     /// The row was fitted to this machine and file: a refusal now is no fallback, but a change.
     fn unchanged(&self, fallback: Option<Fallback>) -> Result<(), Error> {
-        let Some(Fallback { text: reason, .. }) = fallback else { return Ok(()) };
-        let path = self.file.place.path.clone();
+        let Some(fallback) = fallback else { return Ok(()) };
+        let (reason, path) = (fallback.refusal().to_owned(), self.file.place.path.clone());
         Err(IoError::Refused { operation: "measure", path, reason }.into())
     }
 
