@@ -15,7 +15,7 @@ mod tuned_place;
 use std::path::PathBuf;
 
 use flatout_io::{Evidence, ProfileEntry, ProfileKey, SizeClass, Work};
-use flatout_measure::{Measured, Outcome, Plan, Sampler, record_counted, warning};
+use flatout_measure::{Outcome, Plan, Sampler, record_counted, warning};
 use flatout_sys::{CancelToken, affinity, memory};
 
 use crate::file_trial::evidence;
@@ -190,8 +190,7 @@ fn measure(
             let close = choose::close(&rows);
             let again = close.iter().map(|&index| case(index)).collect();
             for (index, measured) in close.iter().zip(sampler.with(half).run(again)) {
-                let is_sure = |row: &Measured<_>| row.outcome.ci95.is_some();
-                if is_sure(&measured) || !is_sure(&rows[*index]) && measured.outcome.n > 0 {
+                if choose::tells_more(&measured.outcome, &rows[*index].outcome) {
                     rows[*index] = measured;
                 }
             }

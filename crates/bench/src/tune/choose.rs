@@ -55,6 +55,12 @@ pub(super) fn close<R>(rows: &[Measured<R>]) -> Vec<usize> {
     (0..rows.len()).filter(may_be).collect()
 }
 
+/// Whether the second look at a setting counts, and not the first: it had as many trials as it takes, or
+/// some, and the first had too few as well.
+pub(super) fn tells_more(second: &Outcome, first: &Outcome) -> bool {
+    second.ci95.is_some() || first.ci95.is_none() && second.n > 0
+}
+
 /// Whether there was no time for a single trial.
 pub(super) fn was_left_out(outcome: &Outcome) -> bool {
     warning::has(&outcome.warnings, warning::TIME_SHORT)
@@ -156,6 +162,19 @@ mod tests {
         let outcome =
             Outcome { median: statistics::median(&samples), samples, n, ..Outcome::default() };
         Measured { row: (), outcome, facts: Facts::default(), further: Vec::new() }
+    }
+
+    #[test]
+    fn a_second_look_that_was_too_short_does_not_take_the_place_of_the_first() {
+        let looked = |n, is_sure: bool| Outcome {
+            n,
+            ci95: is_sure.then_some([1.0, 2.0]),
+            ..Outcome::default()
+        };
+        assert!(tells_more(&looked(5, true), &looked(9, true)));
+        assert!(!tells_more(&looked(1, false), &looked(5, true)));
+        assert!(tells_more(&looked(1, false), &looked(1, false)));
+        assert!(!tells_more(&looked(0, false), &looked(1, false)), "it had no time");
     }
 
     #[test]
