@@ -76,13 +76,21 @@ pub struct Tuned {
 
 /// Refuses what cannot be done, before anything is made.
 ///
-/// Errors: no directory, too many of them, no room.
+/// Errors: no directory, too many of them, one twice, no room.
 pub fn check(options: &Options) -> Result<(), Error> {
     if options.directories.len() > MOST_DIRECTORIES {
         return Err(Error::Usage(format!(
             "{} directories: at most {MOST_DIRECTORIES} are measured at a time",
             options.directories.len()
         )));
+    }
+    let mut seen = Vec::new();
+    for directory in &options.directories {
+        let Ok(facts) = rustix::fs::stat(directory) else { continue };
+        if seen.contains(&(facts.st_dev, facts.st_ino)) {
+            return Err(Error::Usage(format!("{directory:?} is named twice")));
+        }
+        seen.push((facts.st_dev, facts.st_ino));
     }
     memory::room_to_measure().map_err(|why| Error::NoRoom(format!("cannot measure: {why}")))?;
     room_bytes(options).map(drop)

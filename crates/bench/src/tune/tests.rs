@@ -44,6 +44,17 @@ fn run_beside(options: &Options, mut witness: FakeWitness) -> Tuned {
 }
 
 #[test]
+fn a_directory_that_is_named_twice_is_refused_before_anything_is_announced() {
+    let place = tempfile::tempdir().unwrap();
+    let (path, once_more) = (place.path().to_owned(), place.path().join("."));
+    let refused = check(&options(vec![path, once_more], 2 << 30)).unwrap_err();
+    assert!(
+        matches!(&refused, Error::Usage(text) if text.ends_with("is named twice")),
+        "{refused}"
+    );
+}
+
+#[test]
 fn each_kind_of_work_gets_settings_that_were_tried_and_a_limit_not_below_them() {
     let place = tempfile::tempdir().unwrap();
     let tuned = run_once(&options(vec![place.path().to_owned()], 2 << 30));
