@@ -262,6 +262,8 @@ mod tests {
             ("flatout bench --max-time -5s", "'-5s' for '--max-time': it is negative"),
             ("flatout bench cpu --order -5", "'--order <N>': it is negative"),
             ("flatout copy --max-fds 1 x y", "it must be 16 or more"),
+            ("flatout read x --block-count 0", "it must be 1 or more"),
+            ("flatout serve --port -1", "'--port <PORT>': it is negative"),
             ("flatout bench -n 0", "'--runs <N>': it must be from 1 to 10000"),
             ("flatout bench --list", "'--list' found"),
             ("flatout copy --frobnicate a b", "'--frobnicate' found"),

@@ -7,7 +7,7 @@ use flatout_bench::network::server::{CLIENTS, MAX_CLIENTS};
 use flatout_bench::network::{PORT, address};
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = include_str!("help/serve.txt").trim_ascii_end())]
+#[command(after_help = include_str!("help/serve.txt").trim_ascii_end(), allow_negative_numbers = true)]
 pub struct Serve {
     /// Name or address to listen at; HOST:PORT names the port, too
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1", value_hint = ValueHint::Hostname)]

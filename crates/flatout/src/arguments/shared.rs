@@ -156,7 +156,7 @@ pub struct Moving {
     #[arg(short, long, alias = "bs", value_name = "SIZE", value_parser = size_to(MAX_BLOCK_BYTES))]
     pub block_size: Option<u64>,
     /// Number of blocks
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=u64::MAX))]
     pub block_count: Option<u64>,
     /// Bytes in all, a whole number of blocks; instead of --block-count
     #[arg(long, value_name = "SIZE", value_parser = size_to(u64::MAX),
