@@ -121,10 +121,12 @@ impl Groups {
     /// without a quota are read, too: one may be set later.
     pub fn throttled_ns(&self) -> Option<u64> {
         let levels = self.cpu.as_ref()?;
-        let times = levels.read("cpu.stat");
-        times
-            .filter_map(|text| parse_throttled_ns(&text, levels.version))
-            .reduce(u64::saturating_add)
+        let of = |text: String| parse_throttled_ns(&text, levels.version);
+        let seen_ns = levels.read("cpu.stat").filter_map(of).reduce(u64::saturating_add);
+        // What groups above a namespace did to this one is counted here, and nowhere else to be seen
+        // (Linux 6.6 and newer).
+        let innermost = levels.folders.first()?;
+        seen_ns.max(attribute::text(innermost, "cpu.stat.local").and_then(of))
     }
 }
 

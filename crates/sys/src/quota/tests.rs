@@ -131,6 +131,20 @@ fn version_2_takes_the_tightest_ancestor() {
     assert_eq!(groups.throttled_ns(), Some(7_000), "a quota may be set later on any level");
 }
 
+/// As seen in a cgroup namespace whose group lies in one with a quota.
+#[test]
+fn what_a_group_that_cannot_be_seen_held_back_counts_as_throttled() {
+    let tree = Tree::new(&[
+        ("proc/self/cgroup", "0::/\n"),
+        ("proc/self/mountinfo", V2_MOUNTS),
+        ("sys/fs/cgroup/cpu.max", "max 100000\n"),
+        ("sys/fs/cgroup/cpu.stat", "nr_throttled 0\nthrottled_usec 0\n"),
+        ("sys/fs/cgroup/cpu.stat.local", "throttled_usec 5\n"),
+    ]);
+    let groups = Groups::discover(tree.root());
+    assert_eq!((groups.cpu_quota_cpus(), groups.throttled_ns()), (None, Some(5_000)));
+}
+
 #[test]
 fn version_1_in_a_container_that_sees_a_part_of_the_tree() {
     let tree = Tree::new(&[
