@@ -224,7 +224,8 @@ impl Client {
         self.tests += 1;
         let spec = Spec { test: self.tests, shares_cpus: self.shares_machine, ..spec };
         spec.check().map_err(TrialError::Failed)?;
-        self.check_room(spec.flows().len() as u64, address_space_left_bytes())?;
+        let ends = spec.flows().len() as u64 * if self.shares_machine { 2 } else { 1 };
+        check_room(ends, address_space_left_bytes())?;
         if spec.protocol == Protocol::Udp && self.datagrams_come == Some(false) {
             return Err(TrialError::Failed(format!("{}: {NO_DATAGRAMS}", self.server)));
         }
@@ -255,20 +256,6 @@ impl Client {
                 _ => lost(text),
             }
         })
-    }
-
-    /// Refuses a test whose flows have no room where this process may map `left_bytes` more.
-    fn check_room(&self, flows: u64, left_bytes: Option<u64>) -> Result<(), TrialError> {
-        let ends = if self.shares_machine { 2 } else { 1 };
-        let needed_bytes = SPARE_BYTES + flows * ends * FLOW_END_BYTES;
-        match left_bytes {
-            Some(left_bytes) if left_bytes < needed_bytes => Err(TrialError::Failed(format!(
-                "{} of addresses are needed, and ulimit leaves {}",
-                size_text(needed_bytes),
-                size_text(left_bytes),
-            ))),
-            _ => Ok(()),
-        }
     }
 
     fn try_test(&mut self, spec: Spec) -> Result<Report, ChannelError> {
@@ -395,11 +382,32 @@ fn send_proofs(connections: &[Connection], test: u32, key: &[u8; 32]) {
     }
 }
 
+/// Refuses a test whose flows, with so many ends here, have no room where this process may map `left_bytes` more.
+fn check_room(ends: u64, left_bytes: Option<u64>) -> Result<(), TrialError> {
+    let needed_bytes = SPARE_BYTES + ends * FLOW_END_BYTES;
+    match left_bytes {
+        Some(left_bytes) if left_bytes < needed_bytes => Err(TrialError::Failed(format!(
+            "{} of addresses are needed, and ulimit leaves {}",
+            size_text(needed_bytes),
+            size_text(left_bytes),
+        ))),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::network::server::{Clients, Lifetime, Server};
     use crate::network::spec::Direction;
+
+    #[test]
+    fn a_test_for_whose_flows_there_are_no_addresses_is_refused() {
+        let refused = |ends, left_mib: u64| check_room(ends, Some(left_mib << 20)).is_err();
+        assert_eq!([13, 12].map(|left_mib| refused(3, left_mib)), [false, true]);
+        assert_eq!([22, 21].map(|left_mib| refused(6, left_mib)), [false, true]);
+        assert!(check_room(1 << 20, None).is_ok(), "there is no limit");
+    }
 
     #[test]
     fn all_addresses_of_a_name_get_no_more_time_than_there_is() {

@@ -141,6 +141,10 @@ fn the_cache_share_of_somebody_elses_file_is_not_invented() {
     assert!(result["audit"]["cached_before_bytes"].is_null(), "{result:#}");
     let reason = result["audit"]["engine_reason"].as_str().unwrap();
     assert!(!reason.contains("100 %"), "{reason}");
+    folder.flatout(["read", "data", "--caching", "buffered"]).run().exits(0);
+    let result = as_nobody(&folder, "read data --format json").run().exits(0).result();
+    let reason = result["audit"]["engine_reason"].as_str().unwrap();
+    assert!(reason.contains("about 100 % in the page cache, by a sample"), "{reason}");
     let result = as_nobody(&folder, "read data --cold --format json").run().exits(0).result();
     assert_warned(&result, "not_cold");
     assert!(result.to_string().contains("cannot be proved"), "{result:#}");

@@ -88,3 +88,42 @@ pub(super) fn name_stragglers(rows: &mut [Measured<DiskRow>], hosts: &[String]) 
         measured.outcome.warn(warning::STRAGGLERS, text);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use flatout_measure::record::Outcome;
+    use flatout_measure::{Facts, MeasuredFurther, Parameters};
+
+    use super::*;
+
+    #[test]
+    fn processes_that_are_clearly_slower_are_named_by_host() {
+        let further = |(name, rate): (&str, f64)| MeasuredFurther {
+            parameters: Parameters::default().with(PROCESS, name.to_owned()),
+            outcome: Outcome {
+                median: Some(rate),
+                ci95: Some([0.99 * rate, 1.01 * rate]),
+                ..Outcome::default()
+            },
+            facts: Facts::default(),
+        };
+        let named = |last: f64| {
+            let rates = [("0 a", 100.0), ("1 a", 101.0), ("2 b", 99.0), ("3 b", last)];
+            let row = DiskRow {
+                phase: Phase::OwnCreate,
+                wear_out: None,
+                item_bytes: 1,
+                processes: 4,
+                hosts: 2,
+            };
+            let further = rates.map(further).to_vec();
+            let (outcome, facts) = (Outcome::default(), Facts::default());
+            let mut rows = [Measured { row, outcome, facts, further }];
+            name_stragglers(&mut rows, &["a", "a", "b", "b"].map(str::to_owned));
+            rows[0].outcome.warnings.first().map(|warning| warning.text.clone())
+        };
+        let text = named(50.0).unwrap();
+        assert!(text.contains("3 b (0.50 of the usual); by host: 1 of 2 on b"), "{text}");
+        assert_eq!(named(95.0), None);
+    }
+}
