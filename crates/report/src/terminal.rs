@@ -189,9 +189,11 @@ impl Terminal<'_> {
                     self.hang(&format!("{head} "), &text, Tone::Warn);
                 }
             }
-            // A screen has no room for it.
+            // A screen has no room for it, and a narrow one none for what it explains.
             Block::Folded(folded) if self.style.extent == Extent::Summary => {
-                folded.short.lines().for_each(|line| self.paragraph(INDENT, line, Tone::Dim));
+                if self.out.contains("usual") {
+                    self.paragraph(INDENT, &folded.short, Tone::Dim);
+                }
             }
             Block::Folded(folded) => {
                 self.gap();

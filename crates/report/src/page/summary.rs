@@ -68,10 +68,11 @@ pub(super) fn push(
     lines: &[SummaryLine],
     rest: &str,
 ) {
-    // What is usual has a column of its own where half of the lines know it.
+    // What is usual has a column of its own where a quarter of the lines know it: as a remark it is
+    // the first to be cut.
     let known = lines.iter().filter(|line| !line.usual.is_empty()).count();
     let narrow = table(heads, lines, false);
-    section.push(Block::Table(match 2 * known >= lines.len() {
+    section.push(Block::Table(match 4 * known >= lines.len() {
         true => Table { narrow: Some(Box::new(narrow)), ..table(heads, lines, true) },
         false => narrow,
     }));

@@ -44,6 +44,7 @@ fn no_summary_is_longer_than_a_screen_or_wider_than_its_columns() {
             assert!(width < 80 || name == "hostile" || !shown.contains('…'), "{name}\n{shown}");
             let lines = shown.lines().count();
             assert!(lines <= MOST_LINES, "{name} at {width}: {lines} lines\n{shown}");
+            assert_ne!(shown.matches("usual").count(), 1, "{name}: a legend of nothing\n{shown}");
         }
     }
 }
