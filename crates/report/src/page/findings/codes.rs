@@ -150,8 +150,12 @@ pub(super) fn of_rows(record: &Record) -> Vec<Finding> {
         CODES.iter().flat_map(|(severity, codes)| codes.iter().map(move |one| (severity, one)));
     let codes = codes.filter(|(_, (code, ..))| !is_told(code));
     found.extend(codes.filter_map(|(severity, (code, text, advice))| {
-        let rows: Vec<&Outcome> =
-            record.results.iter().filter(|row| warning::has(&row.warnings, code)).collect();
+        let says = |row: &&Outcome| {
+            let has = |code| warning::has(&row.warnings, code);
+            // In memory there is no direct I/O to be had, and no disk was measured: said already.
+            has(code) && !(*code == warning::DIRECT_REFUSED && has(warning::MEMORY_FILESYSTEM))
+        };
+        let rows: Vec<&Outcome> = record.results.iter().filter(says).collect();
         let areas = order::distinct(rows.iter().map(|row| label::area(&row.id))).join(", ");
         let whose = match &rows[..] {
             [row] => row.id.clone(),

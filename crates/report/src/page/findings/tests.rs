@@ -104,6 +104,12 @@ fn every_code_is_found_once_for_all_its_rows() {
 }
 
 #[test]
+fn of_a_place_in_memory_it_is_no_further_fault_that_there_is_no_direct_io() {
+    let rows = vec![row("disk/x", &[warning::MEMORY_FILESYSTEM, warning::DIRECT_REFUSED])];
+    only(found(Value::Null, rows, End::default()), "FAIL", "no disk was measured");
+}
+
+#[test]
 fn contention_is_told_with_its_range() {
     let contended = |share: f64| {
         let mut row = row("cpu/x", &[warning::SMT_CONTENTION]);
