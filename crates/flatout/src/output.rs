@@ -161,7 +161,7 @@ fn more(record: &Record, left: Option<&str>, output: &Output) -> String {
         }
         (None, true) => String::new(),
         (None, false) => {
-            format!("\n{rows}: --verbose; --format json --output FILE keeps the record\n")
+            format!("\n{rows}: --verbose; -o FILE.json keeps the record\n")
         }
     }
 }

@@ -84,7 +84,7 @@ pub(super) fn notices(left_out: &[LeftOut]) -> Vec<String> {
     let line = |why: Why| {
         let own = left_out.iter().filter(|left| left.why == why);
         let names: Vec<&str> = own.map(|left| left.wanted.corpus.name.as_str()).collect();
-        format!("left out: {}: {}", why.text(), names.join(", "))
+        format!("copies of {} are left out: {}", names.join(", "), why.text())
     };
     reasons.into_iter().map(line).collect()
 }

@@ -12,7 +12,7 @@ const AFTER: &str = include_str!("help/tune.txt").trim_ascii_end();
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER, allow_negative_numbers = true)]
 pub struct Tune {
-    /// Where to measure [default: the current directory]
+    /// Where to measure, four at most [default: the current directory]
     #[arg(value_name = "DIR", default_value = ".", hide_default_value = true,
         value_hint = clap::ValueHint::DirPath)]
     pub directories: Vec<PathBuf>,

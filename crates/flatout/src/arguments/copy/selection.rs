@@ -221,14 +221,14 @@ impl Said for Filter {
         };
         let include = option("include", "GLOB")
             .value_parser(rule(Verdict::Include))
-            .help("Copy what GLOB means, even if a later --exclude means it, too");
+            .help("Copy what matches GLOB, even if a later --exclude matches it, too");
         let exclude = option("exclude", "GLOB").value_parser(rule(Verdict::Exclude)).help(
-            "Leave out what GLOB means, with all that is in it; patterns are those of rsync, and the first one that means a name decides",
+            "Leave out what matches GLOB, with all that is in it; patterns are those of rsync, and the first one that matches a name decides",
         );
         let exclude_from = option("exclude-from", "FILE")
             .value_parser(super::path().map(Self::File))
             .value_hint(ValueHint::FilePath)
-            .help("Leave out what the patterns in FILE mean, one in a line; # begins a comment, '+ ' an --include; - is standard input");
+            .help("Leave out what matches the patterns in FILE, one in a line; # begins a comment, '+ ' an --include; - is standard input");
         vec![include, exclude, exclude_from]
     }
 }
