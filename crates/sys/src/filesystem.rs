@@ -198,6 +198,15 @@ pub fn is_of_one_machine(descriptor: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(!is_shared && !fstatvfs(descriptor)?.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
+/// Whether what is set of a symlink, its owner and times, is set of what it leads to: SFTP has no call for a
+/// symlink's, and sshfs 3.7 makes those of its file.
+///
+/// Cost: the mount table, once.
+pub fn follows_symlinks(device: u64) -> bool {
+    let device = DeviceNumber::of(device);
+    MOUNTS.all().any(|mount| mount.device == device && mount.filesystem == "fuse.sshfs")
+}
+
 /// What is assumed of the filesystem of a device that says nothing itself.
 fn untold(mounts: &MountTable, device: DeviceNumber) -> Filesystem {
     let mount = mounts.all().find(|mount| mount.device == device);

@@ -187,7 +187,9 @@ impl Faulty {
     /// Mounts it, or says why that cannot be done here.
     pub fn new(faults: Faults) -> Result<Self, String> {
         let state = Arc::new(Mutex::new(State::new(faults)));
-        let options = faults.is_read_only.then_some(MountOption::RO);
+        let read_only = faults.is_read_only.then_some(MountOption::RO);
+        let subtype = faults.follows.then(|| MountOption::CUSTOM("subtype=sshfs".to_owned()));
+        let options = read_only.into_iter().chain(subtype);
         let (point, session) = MountPoint::served(Server::new(state.clone()), "faulty", options)?;
         Ok(Self { state, point, session })
     }

@@ -5,8 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flatout_sys::filesystem;
-use rustix::fs::{AtFlags, Stat, Timespec, Timestamps};
-use rustix::io::Errno;
+use rustix::fs::{Stat, Timespec, Timestamps};
 
 use super::Entry;
 use crate::file_data;
@@ -26,16 +25,14 @@ struct Clock {
     notes_changes: bool,
     /// Whether it says of a new file that it has one name.
     counts_names: bool,
-    /// Whether owner and times of a symlink become those of what it leads to (sshfs 3.7).
-    follows_symlinks: bool,
 }
 
 /// What is known of the filesystems of the target, by device.
 #[derive(Debug, Default)]
 pub(super) struct Granularity {
     clocks: Mutex<Vec<(u64, Clock)>>,
-    /// The last one that was seen to be no program's.
-    no_program: AtomicU64,
+    /// The last one that was seen to take what is set of a symlink.
+    sets_symlinks: AtomicU64,
 }
 
 impl Entry<'_> {
@@ -73,15 +70,17 @@ impl Entry<'_> {
     }
 
     /// Has it known whether the attributes of symlinks can be set in the target.
-    pub(super) fn try_symlinks(&self) {
-        let (device, known) = (self.pair.found.target.0, &self.copy.granularity.no_program);
+    pub(super) fn look_at_symlinks(&self) {
+        let (device, known) = (self.pair.found.target.0, &self.copy.granularity.sets_symlinks);
         if rustix::fs::major(device) != 0 || known.load(Ordering::Relaxed) == device {
             return;
         }
-        if !filesystem::of(self.pair.target()).is_ok_and(|home| home.may_answer_short()) {
-            known.store(device, Ordering::Relaxed);
-        } else if self.clock(device).follows_symlinks {
+        let is_program =
+            filesystem::of(self.pair.target()).is_ok_and(|home| home.may_answer_short());
+        if is_program && filesystem::follows_symlinks(device) {
             self.copy.attributes.expect_followed(device);
+        } else {
+            known.store(device, Ordering::Relaxed);
         }
     }
 
@@ -121,25 +120,7 @@ impl Entry<'_> {
         let found = found.ok()?;
         let step_ns = step_of(found.st_mtime, found.st_mtime_nsec as i64);
         let counts_names = found.st_nlink == if name.is_some() { 1 } else { 0 };
-        let is_program = filesystem::of(directory).is_ok_and(|home| home.may_answer_short());
-        let follows_symlinks = is_program && self.follows_symlinks();
-        Some(Clock {
-            step_ns,
-            notes_changes: notes_changes(&found),
-            counts_names,
-            follows_symlinks,
-        })
-    }
-
-    /// Whether a symlink that leads nowhere has no times that could be set.
-    fn follows_symlinks(&self) -> bool {
-        let (directory, name) =
-            (self.pair.target(), self.copy.temporaries.name_for(c"symlink", false));
-        let times = Timestamps { last_access: TRIAL, last_modification: TRIAL };
-        let made = rustix::fs::symlinkat(c".flatout-nowhere", directory, &name);
-        let set = rustix::fs::utimensat(directory, &name, &times, AtFlags::SYMLINK_NOFOLLOW);
-        self.copy.remove_mark(directory, &name);
-        made.is_ok() && set == Err(Errno::NOENT)
+        Some(Clock { step_ns, notes_changes: notes_changes(&found), counts_names })
     }
 }
 
@@ -152,7 +133,7 @@ fn usual_of(filesystem: &str) -> Clock {
         _ => 1,
     };
     let notes_changes = !matches!(filesystem, "vfat" | "exfat" | "cifs" | "fuse");
-    Clock { step_ns, notes_changes, counts_names: true, follows_symlinks: false }
+    Clock { step_ns, notes_changes, counts_names: true }
 }
 
 /// Whether a file was changed at another time than the one that it has.

@@ -108,7 +108,7 @@ pub(super) fn special<'a>(
     text: Option<&'a CStr>,
 ) -> Special<'a> {
     if text.is_some() {
-        entry.try_symlinks();
+        entry.look_at_symlinks();
     }
     Special { place: entry.source_place(), facts, text, called: entry.target }
 }

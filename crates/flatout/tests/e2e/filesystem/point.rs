@@ -32,7 +32,7 @@ impl MountPoint {
     pub fn served(
         server: impl Filesystem,
         name: &str,
-        options: Option<MountOption>,
+        options: impl IntoIterator<Item = MountOption>,
     ) -> Result<(Self, BackgroundSession), String> {
         needs_root("mounts a filesystem")?;
         let mut point = Self::new();
