@@ -38,6 +38,14 @@ fn shape_of(parts: &[(usize, f64)]) -> Option<Shape> {
 }
 
 #[test]
+fn a_level_that_ends_half_way_through_a_bin_has_a_knee() {
+    for between in [20.0, 29.0, 30.0, 31.0, 40.0] {
+        let found = shape_of(&[(6, 53.0), (1, between), (30, 7.5)]).unwrap();
+        assert_eq!((found.burst_per_s, found.sustained_per_s), (53.0, 7.5), "{between}");
+    }
+}
+
+#[test]
 fn a_step_is_found_where_it_is() {
     let found = shape_of(&[(20, 500.0), (40, 100.0)]).unwrap();
     assert_eq!((found.burst_per_s, found.knee_s, found.sustained_per_s), (500.0, 2.0, 100.0));
