@@ -8,6 +8,9 @@ use crate::load::BUSY_WAIT;
 
 /// Share of the machine's CPUs from which on what others use decides the figures of a run.
 const LOAD: f64 = 0.2;
+/// Share of a trial's time below which waiting for a CPU changes no figure, however little else its threads
+/// wanted one for: those that wait for storage are woken late now and then.
+const SLIGHT: f64 = 0.01;
 
 /// Share of the time that threads waited from which on it was for others where these cannot be seen: two of
 /// ours that begin on one CPU wait for each other until they are moved apart.
@@ -95,7 +98,8 @@ impl UseOfCpus {
         let is_beside = self.is_beside_others() && !is_kernel && self.others_may_be_why();
         let share = |waited_ns: u64| waited_ns as f64 / (waited_ns + self.own_ns).max(1) as f64;
         let for_others = self.waited_ns.map(|_| share(self.waited_beside_ns));
-        for_others.filter(|&ratio| is_beside && ratio > BUSY_WAIT)
+        let matters = self.waited_beside_ns as f64 > SLIGHT * self.elapsed_ns as f64;
+        for_others.filter(|&ratio| is_beside && matters && ratio > BUSY_WAIT)
     }
 
     /// The share of the time that threads waited, if it is more than those of ours wait for each other and
@@ -178,6 +182,19 @@ mod tests {
         let others = [waits(40 * MS, 0), waits(50 * MS, 30 * MS), waits(30 * MS, 50 * MS)];
         assert_eq!(others, [true, true, false]);
         assert!(!waits(10 * MS, 0), "others had the CPUs for less than half of that");
+    }
+
+    /// As seen of a row that slept for nearly all of its time, on a machine without others.
+    #[test]
+    fn who_hardly_wants_a_cpu_is_not_held_up_by_waking_late() {
+        let waits = |waited_ns| {
+            let (own_ns, others_ns) = (10 * MS, 37 * MS.cast_signed());
+            let all = UseOfCpus { own_ns, others_ns, intervals: 1, ..UseOfCpus::default() };
+            let (waited_beside_ns, beside_others) = (waited_ns, 2);
+            let all = UseOfCpus { waited_beside_ns, beside_others, elapsed_ns: 1000 * MS, ..all };
+            UseOfCpus { waited_ns: Some(waited_ns), ..all }.wait_for_others().is_some()
+        };
+        assert_eq!([35 * MS / 10, 11 * MS].map(waits), [false, true]);
     }
 
     /// Two trials beside somebody in which threads hardly waited, and one in which they waited for each
