@@ -67,7 +67,7 @@ impl Watchdog {
         if room_for_thread().is_err() {
             return Self(watched);
         }
-        let _ = Builder::new().name("watchdog".to_owned()).spawn(move || {
+        let watch = move || {
             if let Some(what) = own.silence(limit) {
                 let seconds = limit.as_secs();
                 output::complain(&format!(
@@ -78,7 +78,9 @@ impl Watchdog {
                     end();
                 }
             }
-        });
+        };
+        let builder = Builder::new().name("watchdog".to_owned());
+        let _ = cancel::without_signals(|| builder.spawn(watch));
         Self(watched)
     }
 

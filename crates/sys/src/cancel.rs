@@ -191,6 +191,20 @@ pub(crate) fn action_of(signal: libc::c_int) -> io::Result<libc::sighandler_t> {
     }
 }
 
+/// Starts a thread that gets no signal. One that begins while a signal is on its way to another may take it
+/// away: the call that this was to interrupt goes on then.
+pub fn without_signals<T>(start: impl FnOnce() -> T) -> T {
+    // SAFETY: both sets are values of their type, filled by the calls; a thread has its creator's mask.
+    unsafe {
+        let [mut all, mut before]: [libc::sigset_t; 2] = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let started = start();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        started
+    }
+}
+
 /// Has a signal handled, with the flags of sigaction(2). Without `SA_RESTART` a call that it interrupts
 /// ends with `EINTR`.
 pub(crate) fn install(signal: libc::c_int, handler: Handler, flags: libc::c_int) -> io::Result<()> {
@@ -239,6 +253,20 @@ pub(crate) fn wake(waker: Option<&OwnedFd>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_is_started_without_signals_blocks_them_and_its_creator_does_not() {
+        let blocked = || {
+            let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+            let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+            u64::from_str_radix(mask.trim(), 16).unwrap()
+        };
+        let before = blocked();
+        let thread = without_signals(|| std::thread::spawn(blocked));
+        assert_eq!(blocked(), before);
+        let term = 1 << (libc::SIGTERM - 1);
+        assert_eq!((thread.join().unwrap() & term, before & term), (term, 0));
+    }
 
     #[test]
     fn a_manual_token_reaches_its_copies_and_nobody_else() {
